@@ -1,0 +1,89 @@
+// The kernel table: one row of pure functions per instruction set. Kernels never allocate, print, abort or throw.
+//
+// Numerics. Integer path: activations are int8 per block of 32 (scale = max|x| / 127, round to nearest even), block
+// sums are exact integers, and a row's result is accumulated in f32 over blocks in ascending k, one multiplication or
+// addition per rounding (never fused), lanes holding output rows. So every ISA gives the same bits.
+// Float path: f32 multiply-adds in ascending k; the scalar ISA accumulates in f64 and is the definition of correct.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/packing.h"
+#include "platform/cpu_features.h"
+#include "tensor/dtype.h"
+
+namespace frontier {
+
+inline constexpr int kQ8Block = 32;
+
+// Int8 activations of several tokens. x[t][k] ~ scales[t][k / 32] * quants[t][k].
+struct Q8Activations {
+    std::int8_t* quants = nullptr;  // [tokens][cols]
+    float* scales = nullptr;        // [tokens][cols / 32]
+    std::int32_t* sums = nullptr;   // [tokens][cols / 16]: sum of quants over each 16 k
+    std::int64_t cols = 0;          // a multiple of 32
+};
+
+enum class KvType : std::uint8_t { kF16, kF32 };
+
+inline constexpr int kPageTokens = 32;
+
+// One KV head of one sequence against a block of query rows; causal, online softmax over pages in page order.
+// A page of one layer and KV head holds K as [head_dim][32 tokens] (lanes are tokens) and V as [32 tokens][head_dim].
+struct AttentionTask {
+    const float* q = nullptr;   // [query_rows][q_stride], head h of the group at q + h * head_dim
+    std::int64_t q_stride = 0;  // floats between query rows
+    int query_rows = 0;         // consecutive positions first_position, first_position + 1, ...
+    int group_heads = 0;        // query heads that share this KV head, adjacent in q
+    int head_dim = 0;
+    std::int64_t first_position = 0;  // of query row 0; keys 0..position are visible (less those behind the window)
+    std::int64_t window_tokens = 0;   // 0 = unlimited; else keys position - window + 1 .. position
+    float scale = 1;                  // applied to q . k
+    KvType kv_type = KvType::kF16;
+    const std::byte* k_base = nullptr;  // of this layer and head; page p at k_base + p * page_stride_bytes
+    const std::byte* v_base = nullptr;
+    std::int64_t page_stride_bytes = 0;
+    const std::int32_t* block_table = nullptr;  // page of tokens [32 i, 32 i + 32)
+    float* out = nullptr;                       // [query_rows][out_stride], head h at out + h * head_dim
+    std::int64_t out_stride = 0;
+    float* scratch = nullptr;  // attention_scratch_floats(query_rows * group_heads, head_dim)
+};
+std::int64_t attention_scratch_floats(int query_rows_times_heads, int head_dim);
+
+struct KernelTable {
+    Isa isa = Isa::kScalar;
+
+    // out[t][lane] for lane 0..15 = panel row . activations[t], t < tokens. out_stride in floats, >= 16.
+    using Int8PanelFn = void (*)(const std::byte* panel, const Q8Activations& activations, int tokens, float* out,
+                                 std::int64_t out_stride);
+    using FloatPanelFn = void (*)(const std::byte* panel, std::int64_t cols, const float* activations,
+                                  std::int64_t activation_stride, int tokens, float* out, std::int64_t out_stride);
+    std::array<Int8PanelFn, kDTypeCount> int8_panel{};    // null: no integer kernel, use dequantize_panel + F32
+    std::array<FloatPanelFn, kDTypeCount> float_panel{};  // F32, F16, BF16; null for the quantised types
+
+    // One token: x[cols] to quants[cols], scales[cols / 32], sums[cols / 16]. A NaN or infinite x makes its block's
+    // scale NaN, so that the fault reaches the logits.
+    void (*quantize_q8)(const float* x, std::int64_t cols, std::int8_t* quants, float* scales,
+                        std::int32_t* sums) = nullptr;
+
+    // out[i] = x[i] / sqrt(mean(x^2) + eps) * gain[i]; out may be x.
+    void (*rms_norm)(const float* x, const float* gain, float eps, std::int64_t n, float* out) = nullptr;
+    // x[0..n) += y[0..n)
+    void (*add)(float* x, const float* y, std::int64_t n) = nullptr;
+    // out[i] = gate[i] * sigmoid(gate[i]) * up[i]; out may be gate.
+    void (*silu_multiply)(const float* gate, const float* up, std::int64_t n, float* out) = nullptr;
+    // Rotates the first 2 * pairs values of x. cos_sin: [pairs][2]. Interleaved: (x[2i], x[2i+1]); half-split:
+    // (x[i], x[i + pairs]).
+    void (*rope)(float* x, const float* cos_sin, int pairs, bool interleaved) = nullptr;
+    // Stores one token's head into its page slot (token 0..31): K transposed, V as a row.
+    void (*store_k)(const float* k, int head_dim, KvType type, int token, std::byte* page) = nullptr;
+    void (*store_v)(const float* v, int head_dim, KvType type, int token, std::byte* page) = nullptr;
+    void (*attention)(const AttentionTask& task) = nullptr;
+};
+
+// The row for `isa`, which must be supported by this host. Valid for the life of the process.
+const KernelTable& kernel_table(Isa isa);
+
+}  // namespace frontier

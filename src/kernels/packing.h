@@ -1,0 +1,45 @@
+// The packed layout of a weight matrix: panels of 16 output rows, rows across the lanes, one layout for every ISA.
+//
+// A panel holds rows [16 p, 16 p + 16) over all columns (k = input feature); rows beyond the matrix are zero.
+// Along k a panel is a sequence of blocks, each of which is the 16 rows' file blocks with their 4-byte words
+// transposed: word w of row 0, word w of row 1, ..., so that one 64-byte vector holds four consecutive k of 16 rows.
+//   F32          per k:            f32[16 rows]
+//   F16, BF16    per pair of k:    u16[16 rows][2]            (the last pair is zero-padded when cols is odd)
+//   Q8_0         per 32 k:         f16 d[16], i8[8 words][16 rows][4 k]
+//   Q4_0         per 32 k:         f16 d[16], u8[4 words][16 rows][4]: low nibbles k = 4w.., high nibbles k = 16 + 4w..
+//   Q4_K         per 256 k:        f16 d[16], f16 dmin[16], u8 scale[8][16], u8 min[8][16] (6-bit values unpacked),
+//                                  u8[32 words][16 rows][4]
+//   Q6_K         per 256 k:        f16 d[16], i8 scale[16][16], u8 ql[32 words][16][4], u8 qh[16 words][16][4]
+//   every other  "raw": the 16 rows' bytes as they lie in the file, one after another; multiplied through
+//                dequantize_panel and the f32 kernel
+// Sizes are those of the file rows, except Q4_K: 148 instead of 144 bytes per block (2.8% more).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace frontier {
+
+inline constexpr int kPanelRows = 16;
+
+std::int64_t panel_bytes(DType type, std::int64_t cols);
+
+// rows: `valid_rows` (1..16) rows of `type` in file order, row_bytes(type, cols) apart. out: panel_bytes(type, cols).
+void pack_panel(DType type, const std::byte* rows, int valid_rows, std::int64_t cols, std::byte* out);
+
+// One row of a packed panel back to f32 (exact). out: [cols].
+void unpack_row(DType type, const std::byte* panel, int lane, std::int64_t cols, float* out);
+
+// A whole packed panel as the F32 layout: out[cols][16].
+void dequantize_panel(DType type, const std::byte* panel, std::int64_t cols, float* out);
+
+// File order: `elements` consecutive elements of any type to f32, exactly as the format defines. The definition of
+// correct for every other path. Written from the block descriptions in the GGUF/ggml sources.
+void dequantize_row(DType type, const std::byte* data, std::int64_t elements, float* out);
+
+// False when a float element, or a scale or minimum of a block, is NaN or infinite.
+bool row_is_finite(DType type, const std::byte* data, std::int64_t elements);
+
+}  // namespace frontier

@@ -1,0 +1,55 @@
+// What this machine can do: read bandwidth and arithmetic peaks, measured once and cached per machine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "platform/cpu_features.h"
+
+namespace frontier {
+
+struct BandwidthPoint {
+    int threads = 1;
+    std::string level;  // "L2", "L3", "DRAM"
+    std::int64_t working_set_bytes = 0;
+    double gb_per_s = 0;  // all threads together, GB = 1e9 bytes
+};
+
+struct ArithmeticPoint {
+    Isa isa = Isa::kScalar;
+    std::string operation;  // "f32_fma", "int8_dot", "bf16_dot"
+    int threads = 1;
+    double gflops = 0;  // multiply-add = 2 operations, all threads together
+};
+
+struct Roofline {
+    std::string machine;  // machine_key()
+    std::vector<BandwidthPoint> bandwidth;
+    std::vector<ArithmeticPoint> arithmetic;
+
+    // DRAM read bandwidth with `threads` threads (the nearest measured count below or equal), 0 if unknown.
+    double read_gb_per_s(int threads) const;
+    double gflops(Isa isa, std::string_view operation, int threads) const;
+};
+
+struct RooflineOptions {
+    int max_threads = 1;
+    double seconds_per_point = 0.3;
+    std::function<void(std::string_view)> progress;
+};
+Roofline measure_roofline(const RooflineOptions& options);
+
+Json roofline_to_json(const Roofline& roofline);
+
+// The cache file: $XDG_CACHE_HOME/frontier/roofline.json (or ~/.cache/...). A file of another machine or version, or a
+// damaged one, counts as absent. Rates never wait for a probe: shares are null until this exists.
+std::optional<Roofline> load_cached_roofline();
+Status store_cached_roofline(const Roofline& roofline);
+
+}  // namespace frontier
