@@ -23,6 +23,9 @@ struct RunnerOptions {
 
 enum class LogitsWanted : std::uint8_t { kNone, kLast, kAll };
 
+// The cache for `tokens` tokens over all sequences, rounded up to pages.
+KvCacheConfig kv_cache_config(const ModelConfig& model, KvType type, std::int64_t tokens);
+
 // A sequence's place in the cache. Owned by the caller, filled by the runner; give it back with Runner::release.
 struct Sequence {
     std::int64_t length_tokens = 0;   // tokens whose K and V are in the cache
@@ -44,12 +47,15 @@ public:
 
     // One forward over all entries (sum of tokens <= max_batch_tokens). Logits of the wanted rows in batch order,
     // [rows][vocab], valid until the next forward. Out of pages: kDoesNotFit, and no sequence has changed.
-    // Ids outside the vocabulary are kBadInput errors. Logits are not checked for NaN here; see first_non_finite.
+    // Ids outside the vocabulary are kBadInput errors. Logits are not checked for NaN here: the sampler does.
     Result<std::span<const float>> forward(std::span<const BatchEntry> entries);
 
-    void release(Sequence& sequence);                               // pages back, length 0
-    void truncate(Sequence& sequence, std::int64_t length_tokens);  // keeps the first tokens
-    Sequence fork(const Sequence& sequence);                        // shares full pages, copies the partial one
+    void release(Sequence& sequence);  // pages back, length 0
+    // Keeps the first tokens. Where the cut opens a page that a fork shares and no page is free for a copy, it keeps
+    // less: down to the page border. Look at length_tokens afterwards.
+    void truncate(Sequence& sequence, std::int64_t length_tokens);
+    // Shares the full pages and copies the partial one; kDoesNotFit when no page is free for it.
+    Result<Sequence> fork(const Sequence& sequence);
 
     const Model& model() const { return *model_; }
     Backend& backend() { return *backend_; }
@@ -58,6 +64,9 @@ public:
 
 private:
     Runner() = default;
+    Status check_entries(std::span<const BatchEntry> entries) const;
+    void extend(Sequence& sequence, std::int64_t tokens);
+
     std::unique_ptr<Backend> backend_;
     std::unique_ptr<Model> model_;
     RunnerOptions options_;

@@ -1,0 +1,89 @@
+#include "engine/loader.h"
+
+#include <algorithm>
+
+#include "backend/cpu_backend.h"
+#include "platform/clock.h"
+#include "platform/topology.h"
+
+namespace frontier {
+namespace {
+
+// Packed Q4_K is 2.8% larger than its file; scratch and small tensors share the rest.
+constexpr double kPackedOverhead = 1.05;
+
+Result<ComputeType> compute_type_from_name(std::string_view name) {
+    if (name.empty() || name == "auto") return ComputeType::kAuto;
+    if (name == "f32") return ComputeType::kF32;
+    if (name == "bf16") return ComputeType::kBF16;
+    if (name == "f16") return ComputeType::kF16;
+    return fail(ErrorCode::kUsage, "--dtype: expected auto, f32, bf16 or f16, got '{}'", name);
+}
+
+Result<std::int64_t> context_for(const LoadOptions& options, const ModelConfig& config) {
+    const std::int64_t trained = std::max<std::int64_t>(1, config.context_tokens);
+    if (options.context_tokens < -1)
+        return fail(ErrorCode::kUsage, "--ctx: expected 0 (the trained context) or more tokens, got {}",
+                    options.context_tokens);
+    if (options.context_tokens == 0) return trained;
+    if (options.context_tokens == -1) return std::min(trained, kDefaultContextTokens);
+    return options.context_tokens;
+}
+
+Status check_fit(const ModelSource& source, const KvCacheConfig& cache) {
+    const double weights = static_cast<double>(source.file_bytes()) * kPackedOverhead;
+    const double kv = static_cast<double>(kv_page_bytes(cache)) * cache.pages;
+    const auto available = static_cast<double>(memory_state().available_bytes);
+    if (weights + kv <= available) return {};
+    return fail(ErrorCode::kDoesNotFit,
+                "{}: needs {:.2f} GB (weights {:.2f} GB, KV cache {:.2f} GB), {:.2f} GB of memory are available",
+                source.where(), (weights + kv) * 1e-9, weights * 1e-9, kv * 1e-9, available * 1e-9);
+}
+
+}  // namespace
+
+Result<KvType> kv_type_from_name(std::string_view name) {
+    if (name == "f16") return KvType::kF16;
+    if (name == "f32") return KvType::kF32;
+    return fail(ErrorCode::kUsage, "--kv-type: expected f16 or f32, got '{}'", name);
+}
+
+std::string LoadedModel::kv_type() const {
+    return runner->options().kv_type == KvType::kF16 ? "f16" : "f32";
+}
+
+Result<LoadedModel> load_model(const LoadOptions& options) {
+    const std::int64_t start_ns = now_ns();
+    LoadedModel loaded;
+    FR_ASSIGN(loaded.isa, choose_isa(options.isa));
+    FR_ASSIGN(const ComputeType compute, compute_type_from_name(options.dtype));
+    FR_ASSIGN(const KvType kv_type, kv_type_from_name(options.kv_type));
+    if (options.threads < 0 || options.threads > 1024)
+        return fail(ErrorCode::kUsage, "--threads: expected 1 to 1024 (0 = all physical cores), got {}",
+                    options.threads);
+    loaded.threads = options.threads == 0 ? topology().default_threads : options.threads;
+    FR_ASSIGN(loaded.source, open_model(options.model));
+    if (!loaded.source->has_model())
+        return bad_input("{}: holds a tokenizer only, no weights to run", loaded.source->where());
+    FR_ASSIGN(loaded.tokenizer, loaded.source->tokenizer());
+    const ModelConfig& config = loaded.source->config();
+    if (loaded.tokenizer->vocab_size() > config.vocab_size)
+        return bad_input("{}: the tokenizer has {} entries, the embedding table {}", loaded.source->where(),
+                         loaded.tokenizer->vocab_size(), config.vocab_size);
+    FR_ASSIGN(loaded.context_tokens, context_for(options, config));
+    const std::int64_t kv_tokens = (loaded.context_tokens + kPageTokens - 1) / kPageTokens * kPageTokens *
+                                   std::max<std::int64_t>(1, options.sequences);
+    FR_TRY(check_fit(*loaded.source, kv_cache_config(config, kv_type, kv_tokens)));
+
+    auto backend = make_cpu_backend({.isa = loaded.isa, .compute = compute, .threads = loaded.threads});
+    FR_ASSIGN(auto model, Model::load(*loaded.source, *backend, options.progress));
+    FR_ASSIGN(loaded.runner, Runner::create(std::move(backend), std::move(model),
+                                            {.max_batch_tokens = options.max_batch_tokens,
+                                             .max_logits_rows = options.max_logits_rows,
+                                             .kv_tokens = kv_tokens,
+                                             .kv_type = kv_type}));
+    loaded.load_ns = now_ns() - start_ns;
+    return loaded;
+}
+
+}  // namespace frontier

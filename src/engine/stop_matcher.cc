@@ -1,0 +1,45 @@
+#include "engine/stop_matcher.h"
+
+#include <algorithm>
+
+namespace frontier {
+
+StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
+    std::erase_if(stops_, [](const std::string& stop) { return stop.empty(); });
+}
+
+std::string StopMatcher::push(std::string_view text) {
+    if (stopped_) return {};
+    held_ += text;
+    std::size_t first_stop = std::string::npos;
+    for (const std::string& stop : stops_) first_stop = std::min(first_stop, held_.find(stop));
+    // A longer stop string may begin before a complete shorter one and still be undecided: it begins first, but only
+    // a complete one stops, so the shorter one wins here.
+    if (first_stop != std::string::npos) {
+        stopped_ = true;
+        std::string shown = held_.substr(0, first_stop);
+        held_.clear();
+        return shown;
+    }
+    // The longest suffix of the held text that begins some stop string stays.
+    std::size_t keep = 0;
+    for (const std::string& stop : stops_) {
+        for (std::size_t length = std::min(stop.size() - 1, held_.size()); length > keep; --length) {
+            if (std::string_view(held_).ends_with(std::string_view(stop).substr(0, length))) {
+                keep = length;
+                break;
+            }
+        }
+    }
+    std::string shown = held_.substr(0, held_.size() - keep);
+    held_.erase(0, held_.size() - keep);
+    return shown;
+}
+
+std::string StopMatcher::finish() {
+    std::string rest = std::move(held_);
+    held_.clear();
+    return stopped_ ? std::string() : rest;
+}
+
+}  // namespace frontier
