@@ -6,7 +6,6 @@
 // Float path: f32 multiply-adds in ascending k; the scalar ISA accumulates in f64 and is the definition of correct.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,7 +21,7 @@ inline constexpr int kQ8Block = 32;
 struct Q8Activations {
     std::int8_t* quants = nullptr;  // [tokens][cols]
     float* scales = nullptr;        // [tokens][cols / 32]
-    std::int32_t* sums = nullptr;   // [tokens][cols / 16]: sum of quants over each 16 k
+    std::int16_t* sums = nullptr;   // [tokens][cols / 16]: sum of quants over each 16 k, |sum| <= 16 * 127
     std::int64_t cols = 0;          // a multiple of 32
 };
 
@@ -60,13 +59,14 @@ struct KernelTable {
                                  std::int64_t out_stride);
     using FloatPanelFn = void (*)(const std::byte* panel, std::int64_t cols, const float* activations,
                                   std::int64_t activation_stride, int tokens, float* out, std::int64_t out_stride);
-    std::array<Int8PanelFn, kDTypeCount> int8_panel{};    // null: no integer kernel, use dequantize_panel + F32
-    std::array<FloatPanelFn, kDTypeCount> float_panel{};  // F32, F16, BF16; null for the quantised types
+    // Indexed by DType. Plain arrays, because the per-ISA files that fill them must not instantiate library templates.
+    Int8PanelFn int8_panel[kDTypeCount] = {};    // null: no integer kernel, use dequantize_panel + F32
+    FloatPanelFn float_panel[kDTypeCount] = {};  // F32, F16, BF16; null for the quantised types
 
     // One token: x[cols] to quants[cols], scales[cols / 32], sums[cols / 16]. A NaN or infinite x makes its block's
     // scale NaN, so that the fault reaches the logits.
     void (*quantize_q8)(const float* x, std::int64_t cols, std::int8_t* quants, float* scales,
-                        std::int32_t* sums) = nullptr;
+                        std::int16_t* sums) = nullptr;
 
     // out[i] = x[i] / sqrt(mean(x^2) + eps) * gain[i]; out may be x.
     void (*rms_norm)(const float* x, const float* gain, float eps, std::int64_t n, float* out) = nullptr;

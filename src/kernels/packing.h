@@ -1,17 +1,20 @@
 // The packed layout of a weight matrix: panels of 16 output rows, rows across the lanes, one layout for every ISA.
 //
 // A panel holds rows [16 p, 16 p + 16) over all columns (k = input feature); rows beyond the matrix are zero.
-// Along k a panel is a sequence of blocks, each of which is the 16 rows' file blocks with their 4-byte words
-// transposed: word w of row 0, word w of row 1, ..., so that one 64-byte vector holds four consecutive k of 16 rows.
+// Along k a panel is a sequence of blocks, each of which holds the 16 rows' file blocks with words of four consecutive
+// k transposed: word w of row 0, word w of row 1, ..., so that one 64-byte vector holds four consecutive k of 16 rows.
 //   F32          per k:            f32[16 rows]
 //   F16, BF16    per pair of k:    u16[16 rows][2]            (the last pair is zero-padded when cols is odd)
 //   Q8_0         per 32 k:         f16 d[16], i8[8 words][16 rows][4 k]
-//   Q4_0         per 32 k:         f16 d[16], u8[4 words][16 rows][4]: low nibbles k = 4w.., high nibbles k = 16 + 4w..
+//   Q4_0         per 32 k:         f16 d[16], nibbles
 //   Q4_K         per 256 k:        f16 d[16], f16 dmin[16], u8 scale[8][16], u8 min[8][16] (6-bit values unpacked),
-//                                  u8[32 words][16 rows][4]
-//   Q6_K         per 256 k:        f16 d[16], i8 scale[16][16], u8 ql[32 words][16][4], u8 qh[16 words][16][4]
+//                                  nibbles[8]
+//   Q6_K         per 256 k:        f16 d[16], i8 scale[16][16], { nibbles (low 4 bits), pairs (high 2 bits) }[8]
 //   every other  "raw": the 16 rows' bytes as they lie in the file, one after another; multiplied through
 //                dequantize_panel and the f32 kernel
+// where, for 32 consecutive k (the K types' 64- and 128-element interleaving is undone),
+//   nibbles = u8[4 words w][16 rows][4 j]: low nibble k = 4 w + j, high nibble k = 16 + 4 w + j
+//   pairs   = u8[2 words h][16 rows][4 j]: bits 2 s and 2 s + 1 belong to k = 4 (2 s + h) + j, s = 0..3
 // Sizes are those of the file rows, except Q4_K: 148 instead of 144 bytes per block (2.8% more).
 #pragma once
 
