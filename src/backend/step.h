@@ -48,7 +48,7 @@ struct RmsNormOp {
     WeightId gain;
     float eps;
     BufferId out;
-};              // [n, dim]
+};  // [n, dim]
 struct QkvOp {  // in[n, dim]
     BufferId in;
     WeightId q, k, v;                 // [heads * head_dim, dim], [kv_heads * head_dim, dim] twice
