@@ -47,13 +47,15 @@ struct GgufValue {
     std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, GgufArray> value;
 };
 
+struct ParsedGguf;
+
 // A model in one or several split files. All counts, offsets, shapes and types are checked on opening: every tensor's
 // bytes lie inside its file, do not overlap, and its type is one we know.
 class GgufFile {
 public:
     // `path` is the file, or any shard of "name-00001-of-00003.gguf"; the other shards are opened too.
     static Result<GgufFile> open(const std::string& path);
-    // One file from memory (tests, fuzzers); the bytes outlive the object.
+    // One file from memory (tests, fuzzers); the bytes outlive the object. A split file stands for itself.
     static Result<GgufFile> parse(std::span<const std::byte> bytes, std::string where);
 
     const std::string& where() const { return where_; }
@@ -63,7 +65,8 @@ public:
     const std::vector<std::pair<std::string, GgufValue>>& metadata() const { return metadata_; }
     const GgufValue* find(std::string_view key) const;
     // Typed access: an error names the file, the key, the expected and the actual type. Integers of any width and
-    // sign convert when the value fits; absent keys give nullopt.
+    // sign convert when the value fits; absent keys give nullopt. get_number refuses NaN and infinities, get_floats
+    // NaN; get_floats takes any numbers, get_ints any integers.
     Result<std::optional<std::int64_t>> get_int(std::string_view key) const;
     Result<std::optional<double>> get_number(std::string_view key) const;
     Result<std::optional<bool>> get_bool(std::string_view key) const;
@@ -79,7 +82,10 @@ public:
     void release(std::size_t index) const;
 
 private:
-    friend class GgufParser;
+    Status add_shard(MappedFile mapped, ParsedGguf&& parsed, std::uint64_t number, std::uint64_t count);
+    Status adopt_first(ParsedGguf&& parsed);
+    Status adopt_tensors(ParsedGguf&& parsed, std::string_view shard_where);
+
     std::string where_;
     std::uint32_t version_ = 0;
     std::vector<std::pair<std::string, GgufValue>> metadata_;
@@ -90,7 +96,7 @@ private:
         MappedFile file;
         std::size_t first_tensor = 0;
     };
-    std::vector<std::shared_ptr<Shard>> shards_;
+    std::vector<std::shared_ptr<Shard>> shards_;  // empty when parsed from memory
 };
 
 // Writes a v3 file: metadata in the order given, then the tensors' data, each produced when its turn comes.
@@ -111,6 +117,9 @@ public:
     Status write(const std::string& path, const Producer& produce) const;
 
 private:
+    // All that stands before the tensors' data, padded; data_bytes becomes the size of the padded data.
+    Result<std::string> header(const std::string& path, std::uint64_t& data_bytes) const;
+
     std::vector<std::pair<std::string, std::string>> entries_;  // key, encoded type and value
     std::vector<TensorInfo> tensors_;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,11 +15,14 @@
 
 namespace frontier {
 
-// F32, F16 and BF16 tensors are exposed; a tensor of another type is listed by inspect and refused when bound.
+// F32, F16 and BF16 tensors are exposed; a tensor of another type, or without elements, is listed by inspect and
+// refused when bound. The format does not align: a tensor's data may start at any byte.
 class SafetensorsModel {
 public:
-    // `folder` holds model.safetensors, or model.safetensors.index.json and its shards. All offsets are checked:
-    // inside the file, not overlapping, size = shape x type. A missing shard names itself and the index.
+    // `folder` holds model.safetensors, or model.safetensors.index.json and its shards; the single file is preferred
+    // when both exist, as Transformers does. All offsets are checked: inside the file, not overlapping, no byte
+    // without a tensor, size = shape x type. A missing shard names itself and the index. Tensors that the index does
+    // not place in a shard are not part of the model.
     static Result<SafetensorsModel> open(const std::string& folder);
     // One file from memory (tests, fuzzers).
     static Result<SafetensorsModel> parse(std::span<const std::byte> bytes, std::string where);
@@ -36,7 +40,9 @@ public:
     const std::vector<Unsupported>& unsupported() const { return unsupported_; }
 
 private:
-    friend class SafetensorsParser;
+    static Result<SafetensorsModel> open_sharded(const std::string& folder, const std::string& index);
+    void adopt(TensorView tensor);  // of the newest shard
+
     std::string where_;
     std::vector<TensorView> tensors_;
     std::map<std::string, std::size_t, std::less<>> index_;
@@ -44,7 +50,7 @@ private:
     struct Shard {
         MappedFile file;
     };
-    std::vector<std::shared_ptr<Shard>> shards_;
+    std::vector<std::shared_ptr<Shard>> shards_;  // empty when parsed from memory
     std::vector<std::size_t> shard_of_tensor_;
 };
 
