@@ -1,0 +1,304 @@
+// Runs the operations of a step one after another; each is one or a few parallel loops.
+#include "backend/cpu_backend.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <variant>
+
+#include "backend/cpu_attention.h"
+#include "backend/cpu_parallel.h"
+#include "backend/cpu_products.h"
+#include "backend/cpu_weights.h"
+#include "backend/step_check.h"
+#include "base/check.h"
+
+namespace frontier {
+namespace {
+
+// Floats between rows of a buffer. Whole panels of 16, so that the last one may write all its lanes; and not a
+// multiple of 1 KB, so that a column of many rows spreads over the cache's sets.
+std::int64_t row_stride(std::int64_t cols) {
+    const std::int64_t stride = (cols + kPanelRows - 1) / kPanelRows * kPanelRows;
+    return stride % 256 == 0 ? stride + kPanelRows : stride;
+}
+
+class CpuBackend : public Backend {
+public:
+    explicit CpuBackend(const CpuBackendOptions& options)
+        : options_(options),
+          kernels_(kernel_table(options.isa)),
+          pool_(options.threads),
+          products_(kernels_, pool_),
+          attention_(kernels_, pool_) {}
+
+    Result<WeightId> upload_matrix(const TensorView& tensor) override;
+    Result<WeightId> upload_vector(const TensorView& tensor) override;
+    BufferId create_buffer(std::string name, std::int64_t cols) override;
+    Status reserve(std::int32_t max_rows, std::int32_t max_logits_rows) override;
+    void set_rope(RopeConfig rope) override;
+    Status create_kv_cache(const KvCacheConfig& config) override;
+    void copy_page(PageId from, PageId to) override { attention_.cache().copy_page(from, to); }
+    Status submit(const Step& step) override;
+    Status read_logits(std::span<float> out) override;
+    BackendMemory memory() const override;
+    std::string compute_type_name() const override;
+
+private:
+    // Either a packed matrix or an f32 vector.
+    struct Weight {
+        PackedMatrix matrix;
+        std::vector<float> vector;
+        bool multiplied = false;  // some product has used it: it counts for compute_type_name
+    };
+    struct Buffer {
+        std::string name;
+        std::int64_t cols = 0;
+        AlignedBuffer data;  // f32 [max_rows][row_stride(cols)]
+    };
+
+    Status grow(AlignedBuffer& buffer, std::int64_t floats);
+    Rows rows(BufferId id);
+    const float* vector(WeightId id) { return id.valid() ? weights_[id.index].vector.data() : nullptr; }
+    // The matrix as a product's operand, with scratch for `rows` tokens.
+    Result<const PackedMatrix*> operand(WeightId id);
+
+    Status run(const StepInput& input, const EmbedOp& op);
+    Status run(const StepInput& input, const RmsNormOp& op);
+    Status run(const StepInput& input, const QkvOp& op);
+    Status run(const StepInput& input, const RopeKvWriteOp& op);
+    Status run(const StepInput& input, const AttentionOp& op);
+    Status run(const StepInput& input, const ProjectResidualOp& op);
+    Status run(const StepInput& input, const GateUpOp& op);
+    Status run(const StepInput& input, const LogitsOp& op);
+
+    CpuBackendOptions options_;
+    const KernelTable& kernels_;
+    ThreadPool pool_;
+    Products products_;
+    Attention attention_;
+    StepLimits limits_;  // shapes of weights and buffers, by id
+    std::vector<Weight> weights_;
+    std::vector<Buffer> buffers_;
+    AlignedBuffer normed_;    // f32 [max_logits_rows][row_stride(dim)]: final norm of the rows with logits
+    AlignedBuffer logits_;    // f32 [max_logits_rows][row_stride(vocab)]
+    std::int64_t vocab_ = 0;  // of the last step's logits
+    std::int64_t logits_rows_ = 0;
+    std::int64_t file_bytes_ = 0;
+};
+
+Result<WeightId> CpuBackend::upload_matrix(const TensorView& tensor) {
+    Weight weight;
+    FR_ASSIGN(weight.matrix, pack_matrix(tensor, options_.compute, kernels_, pool_));
+    limits_.weights.push_back({weight.matrix.rows, weight.matrix.cols, false});
+    file_bytes_ += weight.matrix.file_bytes;
+    weights_.push_back(std::move(weight));
+    return WeightId{static_cast<std::int32_t>(weights_.size()) - 1};
+}
+
+Result<WeightId> CpuBackend::upload_vector(const TensorView& tensor) {
+    Weight weight;
+    FR_ASSIGN(weight.vector, unpack_vector(tensor));
+    limits_.weights.push_back({1, static_cast<std::int64_t>(weight.vector.size()), true});
+    file_bytes_ += static_cast<std::int64_t>(tensor.data.size());
+    weights_.push_back(std::move(weight));
+    return WeightId{static_cast<std::int32_t>(weights_.size()) - 1};
+}
+
+BufferId CpuBackend::create_buffer(std::string name, std::int64_t cols) {
+    FR_CHECK(cols > 0 && limits_.max_rows == 0);
+    buffers_.push_back({std::move(name), cols, {}});
+    limits_.buffer_cols.push_back(cols);
+    return BufferId{static_cast<std::int32_t>(buffers_.size()) - 1};
+}
+
+Status CpuBackend::grow(AlignedBuffer& buffer, std::int64_t floats) {
+    const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
+    if (buffer.size_bytes() >= bytes) return {};
+    buffer = AlignedBuffer();
+    FR_ASSIGN(buffer, AlignedBuffer::allocate(bytes));
+    return {};
+}
+
+Status CpuBackend::reserve(std::int32_t max_rows, std::int32_t max_logits_rows) {
+    FR_CHECK(max_rows > 0 && max_logits_rows >= 0);
+    for (Buffer& buffer : buffers_) FR_TRY(grow(buffer.data, max_rows * row_stride(buffer.cols)));
+    FR_TRY(attention_.reserve(max_rows));
+    limits_.max_rows = max_rows;
+    limits_.max_logits_rows = max_logits_rows;
+    return {};
+}
+
+void CpuBackend::set_rope(RopeConfig rope) {
+    limits_.rope_pairs = static_cast<std::int32_t>(rope.inv_freq.size());
+    attention_.set_rope(std::move(rope));
+}
+
+Status CpuBackend::create_kv_cache(const KvCacheConfig& config) {
+    limits_.kv = KvCacheConfig();
+    FR_TRY(attention_.cache().create(config));
+    limits_.kv = config;
+    return {};
+}
+
+Rows CpuBackend::rows(BufferId id) {
+    Buffer& buffer = buffers_[id.index];
+    return {buffer.data.as<float>(), row_stride(buffer.cols), buffer.cols};
+}
+
+Result<const PackedMatrix*> CpuBackend::operand(WeightId id) {
+    Weight& weight = weights_[id.index];
+    FR_TRY(products_.prepare(weight.matrix, limits_.max_rows));
+    weight.multiplied = true;
+    return &weight.matrix;
+}
+
+Status CpuBackend::submit(const Step& step) {
+    const std::string fault = check_step(limits_, step);
+    if (!fault.empty()) check_failed(fault.c_str(), __FILE__, __LINE__);
+    logits_rows_ = 0;
+    FR_TRY(attention_.begin_step(step.input));
+    for (const Op& op : step.ops) {
+        FR_TRY(std::visit([&](const auto& concrete) { return run(step.input, concrete); }, op));
+    }
+    return {};
+}
+
+Status CpuBackend::run(const StepInput& input, const EmbedOp& op) {
+    const PackedMatrix& table = weights_[op.table.index].matrix;
+    const Rows out = rows(op.out);
+    const auto body = [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t t = begin; t < end; ++t) {
+            const TokenId token = input.tokens[t];
+            unpack_row(table.type, table.panel(token / kPanelRows), token % kPanelRows, table.cols, out.row(t));
+        }
+    };
+    for_rows(pool_, static_cast<std::int64_t>(input.tokens.size()), table.cols, body);
+    return {};
+}
+
+Status CpuBackend::run(const StepInput& input, const RmsNormOp& op) {
+    const Rows in = rows(op.in);
+    const Rows out = rows(op.out);
+    const float* gain = vector(op.gain);
+    const auto body = [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t t = begin; t < end; ++t) kernels_.rms_norm(in.row(t), gain, op.eps, in.cols, out.row(t));
+    };
+    for_rows(pool_, static_cast<std::int64_t>(input.tokens.size()), in.cols, body);
+    return {};
+}
+
+Status CpuBackend::run(const StepInput& input, const QkvOp& op) {
+    const auto part = [&](WeightId weight, WeightId bias, BufferId buffer) -> Result<ProductPart> {
+        FR_ASSIGN(const PackedMatrix* matrix, operand(weight));
+        const Rows out = rows(buffer);
+        return ProductPart{matrix, vector(bias), out.data, out.stride};
+    };
+    std::array<ProductPart, 3> parts;
+    FR_ASSIGN(parts[0], part(op.q, op.q_bias, op.q_out));
+    FR_ASSIGN(parts[1], part(op.k, op.k_bias, op.k_out));
+    FR_ASSIGN(parts[2], part(op.v, op.v_bias, op.v_out));
+    const Rows in = rows(op.in);
+    products_.run(parts, Epilogue::kStore, in.data, in.stride, static_cast<std::int64_t>(input.tokens.size()));
+    return {};
+}
+
+Status CpuBackend::run(const StepInput& input, const RopeKvWriteOp& op) {
+    attention_.rope_and_store(input, op.layer, rows(op.q), rows(op.k), rows(op.v), vector(op.q_norm), vector(op.k_norm),
+                              op.norm_eps);
+    return {};
+}
+
+Status CpuBackend::run(const StepInput& input, const AttentionOp& op) {
+    return attention_.attend(input, op, rows(op.q), rows(op.out));
+}
+
+Status CpuBackend::run(const StepInput& input, const ProjectResidualOp& op) {
+    FR_ASSIGN(const PackedMatrix* matrix, operand(op.weight));
+    const Rows in = rows(op.in);
+    const Rows out = rows(op.residual);
+    const ProductPart part{matrix, vector(op.bias), out.data, out.stride};
+    products_.run({&part, 1}, Epilogue::kAdd, in.data, in.stride, static_cast<std::int64_t>(input.tokens.size()));
+    return {};
+}
+
+Status CpuBackend::run(const StepInput& input, const GateUpOp& op) {
+    std::array<ProductPart, 2> parts;
+    const Rows in = rows(op.in);
+    const Rows out = rows(op.out);
+    FR_ASSIGN(parts[0].matrix, operand(op.gate));
+    FR_ASSIGN(parts[1].matrix, operand(op.up));
+    parts[0].out = out.data;
+    parts[0].out_stride = out.stride;
+    products_.run(parts, Epilogue::kSiluMultiply, in.data, in.stride, static_cast<std::int64_t>(input.tokens.size()));
+    return {};
+}
+
+Status CpuBackend::run(const StepInput& input, const LogitsOp& op) {
+    const auto count = static_cast<std::int64_t>(input.logits_rows.size());
+    if (count == 0) return {};
+    FR_ASSIGN(const PackedMatrix* matrix, operand(op.weight));
+    const Rows in = rows(op.in);
+    const std::int64_t normed_stride = row_stride(in.cols);
+    const std::int64_t logits_stride = row_stride(matrix->rows);
+    FR_TRY(grow(normed_, limits_.max_logits_rows * normed_stride));
+    FR_TRY(grow(logits_, limits_.max_logits_rows * logits_stride));
+    const auto body = [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            kernels_.rms_norm(in.row(input.logits_rows[i]), vector(op.gain), op.eps, in.cols,
+                              normed_.as<float>() + i * normed_stride);
+        }
+    };
+    for_rows(pool_, count, in.cols, body);
+    const ProductPart part{matrix, vector(op.bias), logits_.as<float>(), logits_stride};
+    products_.run({&part, 1}, Epilogue::kStore, normed_.as<float>(), normed_stride, count);
+    vocab_ = matrix->rows;
+    logits_rows_ = count;
+    return {};
+}
+
+Status CpuBackend::read_logits(std::span<float> out) {
+    FR_CHECK(static_cast<std::int64_t>(out.size()) == logits_rows_ * vocab_);
+    for (std::int64_t i = 0; i < logits_rows_; ++i) {
+        std::memcpy(out.data() + i * vocab_, logits_.as<float>() + i * row_stride(vocab_),
+                    static_cast<std::size_t>(vocab_) * sizeof(float));
+    }
+    return {};
+}
+
+BackendMemory CpuBackend::memory() const {
+    BackendMemory memory;
+    memory.weight_file_bytes = file_bytes_;
+    for (const Weight& weight : weights_) {
+        memory.weight_bytes +=
+            static_cast<std::int64_t>(weight.matrix.data.size_bytes() + weight.vector.size() * sizeof(float));
+    }
+    memory.kv_bytes = attention_.cache().bytes();
+    memory.scratch_bytes = products_.scratch_bytes() + attention_.scratch_bytes() +
+                           static_cast<std::int64_t>(normed_.size_bytes() + logits_.size_bytes());
+    for (const Buffer& buffer : buffers_) memory.scratch_bytes += static_cast<std::int64_t>(buffer.data.size_bytes());
+    return memory;
+}
+
+std::string CpuBackend::compute_type_name() const {
+    const bool any = std::any_of(weights_.begin(), weights_.end(), [](const Weight& w) { return w.multiplied; });
+    std::string name;
+    for (const std::string_view type : {"int8", "bf16", "f16", "f32"}) {
+        const bool used = std::any_of(weights_.begin(), weights_.end(), [&](const Weight& w) {
+            return w.vector.empty() && (w.multiplied || !any) && w.matrix.compute_name() == type;
+        });
+        if (!used) continue;
+        if (!name.empty()) name += '+';
+        name += type;
+    }
+    return name;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(const CpuBackendOptions& options) {
+    return std::make_unique<CpuBackend>(options);
+}
+
+}  // namespace frontier

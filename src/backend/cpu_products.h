@@ -1,0 +1,68 @@
+// Matrix products of the CPU backend: activations prepared once per input, panels of all matrices of an operation in
+// one parallel loop, bias, residual and activation applied while the results are in cache.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/cpu_weights.h"
+
+namespace frontier {
+
+// out[t][rows of matrix] = in[t] . matrix^T (+ bias)
+struct ProductPart {
+    const PackedMatrix* matrix = nullptr;
+    const float* bias = nullptr;  // [rows] or null
+    float* out = nullptr;         // [tokens][out_stride]
+    std::int64_t out_stride = 0;  // floats, at least rows rounded up to whole panels
+};
+
+enum class Epilogue : std::uint8_t {
+    kStore,        // out = product
+    kAdd,          // out += product
+    kSiluMultiply  // two parts of equal shape, gate and up: out of the first = silu(gate) * up
+};
+
+class Products {
+public:
+    Products(const KernelTable& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool) {}
+
+    // Grows the scratch so that `tokens` rows of `matrix` can be multiplied. Memory is kept.
+    Status prepare(const PackedMatrix& matrix, std::int64_t tokens);
+
+    // in: [tokens][in_stride]. All parts have as many columns. prepare() has been called for each of them.
+    void run(std::span<const ProductPart> parts, Epilogue epilogue, const float* in, std::int64_t in_stride,
+             std::int64_t tokens);
+
+    std::int64_t scratch_bytes() const;
+
+private:
+    struct Job;
+    struct Need {  // in which forms the parts want their activations
+        bool int8 = false;
+        bool bf16 = false;
+        bool f16 = false;
+    };
+    struct WorkerScratch {
+        AlignedBuffer tile;   // f32 [2][kMaxTokenBlock][16]
+        AlignedBuffer panel;  // f32 [cols][16], a dequantised panel
+    };
+
+    Status grow(AlignedBuffer& buffer, std::int64_t bytes);
+    void prepare_rows(const Need& need, const Job& job, std::int64_t begin, std::int64_t end);
+    void run_item(const Job& job, std::int64_t item, int worker);
+    void multiply_panel(const PackedMatrix& matrix, std::int64_t panel, const Job& job, std::int64_t first_token,
+                        std::int64_t tokens, float* out, std::int64_t out_stride, int worker);
+
+    const KernelTable& kernels_;
+    ThreadPool& pool_;
+    AlignedBuffer quants_;        // i8 [tokens][cols]
+    AlignedBuffer scales_;        // f32 [tokens][cols / 32]
+    AlignedBuffer sums_;          // [tokens][cols / 16], see Q8Activations
+    AlignedBuffer rounded_bf16_;  // f32 [tokens][cols]
+    AlignedBuffer rounded_f16_;   // f32 [tokens][cols]
+    std::vector<WorkerScratch> workers_;
+};
+
+}  // namespace frontier
