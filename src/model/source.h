@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -26,13 +27,16 @@ public:
 
     virtual std::string_view format() const = 0;  // "gguf", "huggingface", "synthetic"
     virtual const std::string& where() const = 0;
-    virtual const ModelConfig& config() const = 0;  // FR_CHECKs that the source holds a model, see has_model()
-    virtual bool has_model() const = 0;             // false for tokenizer-only files
+    virtual std::string architecture_name() const = 0;  // as the file says, also of tokenizer-only files
+    virtual const ModelConfig& config() const = 0;      // FR_CHECKs that the source holds a model, see has_model()
+    virtual bool has_model() const = 0;                 // false for tokenizer-only files
 
     // Canonical names, those of GGUF: token_embd.weight, blk.N.attn_q.weight, ..., output_norm.weight, output.weight.
     // Hugging Face names are translated. In the order in which they should be uploaded.
     virtual const std::vector<TensorInfo>& tensors() const = 0;
     virtual const TensorInfo* find(std::string_view name) const = 0;
+    // Why a tensor that the file lists cannot be found: its type, e.g. "I32". "" when the file does not list it.
+    virtual std::string why_unusable(std::string_view) const { return {}; }
     // The tensor's bytes: mapped, or generated now. Valid until release(name) or the next map of a synthetic source.
     virtual Result<TensorView> map(std::string_view name) = 0;
     virtual void release(std::string_view name) = 0;
@@ -44,8 +48,15 @@ public:
     virtual std::int64_t file_bytes() const = 0;
 };
 
+// The sources by kind. A folder needs config.json; a GGUF file needs tensors or a tokenizer.
+Result<std::unique_ptr<ModelSource>> open_gguf_source(const std::string& path);
+Result<std::unique_ptr<ModelSource>> open_hf_source(const std::string& folder);
+
 // MODEL of the command line: a .gguf path, a folder, synthetic:SHAPE[:QUANT], or the name of a bundled model; empty
 // is the default bundled model. Names that fit nothing are kBadInput with the nearest possibilities.
 Result<std::unique_ptr<ModelSource>> open_model(const std::string& spec);
+
+// Types of the matrices by bytes, largest first: "Q4_K+Q6_K".
+std::string weight_type_of(const std::vector<TensorInfo>& tensors);
 
 }  // namespace frontier
