@@ -142,6 +142,7 @@ CgroupPaths find_cgroups(const std::string& root) {
         if (second == std::string::npos) continue;
         const std::string controllers = line.substr(first + 1, second - first - 1);
         const std::string path = line.substr(second + 1);
+        if (path.empty() || path.front() != '/') continue;
         for (const Mount& mount : mounts) {
             if (mount.type == "cgroup2") {
                 if (controllers.empty() && paths.unified.empty()) paths.unified = directories(root, mount, path);
