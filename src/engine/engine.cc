@@ -71,6 +71,7 @@ Result<RequestId> Engine::submit(Request request) {
     active->times.submitted_ns = now_ns();
     active->times.prompt_tokens = std::ssize(active->request.prompt);
     adopt_kept_cache(*active);
+    active->times.prefill_tokens = active->times.prompt_tokens - active->sequence.length_tokens;
     active_.push_back(std::move(active));
     return active_.back()->id;
 }

@@ -32,6 +32,7 @@ struct RequestTimes {
     std::int64_t first_token_ns = 0;
     std::int64_t last_token_ns = 0;
     std::int64_t prompt_tokens = 0;
+    std::int64_t prefill_tokens = 0;     // of the prompt that were computed: all but what the cache held
     std::int64_t completion_tokens = 0;  // end token excluded
     std::int64_t decode_steps = 0;       // forward passes after the first token
 };

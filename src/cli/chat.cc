@@ -1,0 +1,98 @@
+#include "cli/chat.h"
+
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/generation.h"
+
+namespace frontier {
+namespace {
+
+constexpr std::string_view kHelp =
+    "/clear forgets the conversation, /exit (or Ctrl-D) leaves, Ctrl-C stops an answer\n";
+
+class Chat {
+public:
+    Chat(LoadedModel& loaded, const Request& request, const ChatSettings& settings, ChatTemplate chat_template)
+        : loaded_(loaded),
+          request_(request),
+          settings_(settings),
+          template_(std::move(chat_template)),
+          engine_(*loaded.runner, loaded.tokenizer, {.context_tokens = loaded.context_tokens}) {
+        engine_.keep_cache(true);
+        clear();
+    }
+
+    void clear() {
+        messages_.clear();
+        if (!settings_.system.empty()) messages_.push_back({"system", settings_.system});
+    }
+
+    // Answers one line; faults of the request are shown and leave the conversation as it was.
+    void turn(const std::string& line) {
+        messages_.push_back({"user", line});
+        auto ids = prompt_ids(line);
+        if (!ids.has_value()) return give_up(ids.error());
+        Request request = request_;
+        request.prompt = std::move(ids).value();
+        request_.sampling.seed += 1;
+        interrupt_flag().store(false);
+        auto generation = generate(engine_, std::move(request), print_text);
+        interrupt_flag().store(false);
+        if (!generation.has_value()) return give_up(generation.error());
+        print_text("\n");
+        messages_.push_back({"assistant", generation->text});
+        print_note(figures_text(*generation, figures_of(*generation, loaded_), loaded_));
+        if (generation->finish == FinishReason::kContext)
+            print_warning(fmt::format("the context of {} tokens is full: the answer ends here (/clear, or raise --ctx)",
+                                      loaded_.context_tokens));
+    }
+
+private:
+    Result<std::vector<TokenId>> prompt_ids(const std::string& line) const {
+        if (settings_.plain)
+            return loaded_.tokenizer->encode(line, {.add_special = true, .parse_special = settings_.parse_special});
+        return chat_prompt(loaded_, template_, messages_);
+    }
+
+    void give_up(const Error& error) {
+        messages_.pop_back();
+        print_error(error);
+    }
+
+    LoadedModel& loaded_;
+    Request request_;
+    ChatSettings settings_;
+    ChatTemplate template_;
+    Engine engine_;
+    std::vector<ChatMessage> messages_;
+};
+
+}  // namespace
+
+Status run_chat(LoadedModel& loaded, const Request& request, const ChatSettings& settings) {
+    FR_ASSIGN(ChatTemplate chat_template, chat_template_of(loaded));
+    Chat chat(loaded, request, settings, std::move(chat_template));
+    interrupt_flag();
+    print_text(kHelp);
+    for (;;) {
+        const std::optional<InputLine> line = read_line("> ");
+        if (!line.has_value() || line->text == "/exit" || line->text == "/quit") break;
+        if (line->interrupted) {
+            interrupt_flag().store(false);
+            print_text("\n");
+            continue;
+        }
+        if (line->text == "/clear") {
+            chat.clear();
+        } else if (line->text == "/help") {
+            print_text(kHelp);
+        } else if (!line->text.empty()) {
+            chat.turn(line->text);
+        }
+    }
+    print_text("\n");
+    return {};
+}
+
+}  // namespace frontier

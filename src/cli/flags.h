@@ -1,0 +1,40 @@
+// Flags that several commands share, declared once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "base/result.h"
+#include "engine/loader.h"
+
+namespace frontier {
+
+struct ModelFlags {
+    std::string model;
+    std::string isa;
+    std::string dtype = "auto";
+    std::string kv_type = "f16";
+    std::string log_level;
+    int threads = 0;
+    std::int64_t ctx = -1;
+    bool json = false;
+};
+
+// MODEL (positional or -m), --json, --log-level: for commands that only read a model's files.
+void add_file_flags(CLI::App& command, ModelFlags& flags);
+// The above and --threads, --isa, --dtype, --kv-type, --ctx: for commands that run a model.
+void add_model_flags(CLI::App& command, ModelFlags& flags);
+
+// Applies --log-level.
+Status apply_log_level(const ModelFlags& flags);
+// Loads with a progress line.
+Result<LoadedModel> load_with_progress(const ModelFlags& flags, LoadOptions options = {});
+
+// The facts every run states: model, weight_type, compute_type, kv_type, isa, threads, context_tokens, load_ms.
+Json run_facts(const LoadedModel& loaded);
+Json memory_facts(const LoadedModel& loaded);
+
+}  // namespace frontier

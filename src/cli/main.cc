@@ -1,0 +1,75 @@
+// The frontier binary: parses the command line, runs one command, turns errors into one line and an exit code.
+#include <unistd.h>
+
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "model/source.h"
+
+namespace frontier {
+namespace {
+
+// FRONTIER_MODELS: folders with models, separated by colons, searched before the bundled ones.
+void read_model_path() {
+    const char* value = std::getenv("FRONTIER_MODELS");
+    if (value == nullptr) return;
+    std::vector<std::string> folders;
+    std::string_view rest = value;
+    while (!rest.empty()) {
+        const auto end = std::min(rest.find(':'), rest.size());
+        if (end > 0) folders.emplace_back(rest.substr(0, end));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    set_model_search_path(std::move(folders));
+}
+
+int run_program(int argc, char** argv) {
+    CLI::App app("Runs language models as fast as this machine allows, and measures it.", "frontier");
+    app.set_version_flag("--version", FRONTIER_VERSION);
+    app.require_subcommand(1);
+    app.failure_message(CLI::FailureMessage::simple);
+    app.footer(
+        "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input, 4 does not fit, 5 a comparison failed, 130 interrupted.");
+    Action chosen;
+    add_run_command(app, chosen);
+    add_tokenize_commands(app, chosen);
+    add_inspect_command(app, chosen);
+    add_list_command(app, chosen);
+    add_synth_command(app, chosen);
+    add_bench_commands(app, chosen);
+    add_eval_commands(app, chosen);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& e) {  // --help, --version
+        return app.exit(e);
+    } catch (const CLI::ParseError& e) {
+        print_error(Error{ErrorCode::kUsage, fmt::format("{} (see frontier --help)", e.what())});
+        return static_cast<int>(ErrorCode::kUsage);
+    }
+    const Status status = chosen();
+    if (status.has_value()) return 0;
+    print_error(status.error());
+    return static_cast<int>(status.error().code);
+}
+
+}  // namespace
+}  // namespace frontier
+
+int main(int argc, char** argv) {
+    using namespace frontier;
+    init_logging(isatty(STDERR_FILENO) != 0);
+    try {
+        read_model_path();
+        return run_program(argc, argv);
+    } catch (const std::bad_alloc&) {
+        print_error(Error{ErrorCode::kDoesNotFit, "out of memory"});
+        return static_cast<int>(ErrorCode::kDoesNotFit);
+    } catch (const std::exception& e) {
+        print_error(Error{ErrorCode::kFailed, fmt::format("unexpected: {}", e.what())});
+        return static_cast<int>(ErrorCode::kFailed);
+    }
+}
