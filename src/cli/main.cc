@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "model/source.h"
+#include "model/model_store.h"
 
 namespace frontier {
 namespace {
