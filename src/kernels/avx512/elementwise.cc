@@ -1,0 +1,28 @@
+// GCC 12 takes the deliberately undefined operands inside its own AVX-512 intrinsics for ours (GCC bug 105593).
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#include <immintrin.h>
+
+#include "kernels/isa_functions.h"
+
+namespace frontier::avx512 {
+namespace {
+
+#include "kernels/shared/lanes_avx512.inc"
+
+#include "kernels/shared/exp_lanes.inc"
+
+#include "kernels/shared/elementwise.inc"
+
+}  // namespace
+
+void fill_elementwise(KernelTable& table) {
+    table.rms_norm = rms_norm;
+    table.add = add;
+    table.silu_multiply = silu_multiply;
+    table.rope = rope;
+    table.store_k = store_k;
+    table.store_v = store_v;
+}
+
+}  // namespace frontier::avx512
