@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "formats/printable.h"
+#include "model/synthetic.h"
 
 namespace frontier {
 namespace {
@@ -130,6 +131,7 @@ void set_model_search_path(std::vector<std::string> folders) {
 Result<std::unique_ptr<ModelSource>> open_model(const std::string& spec) {
     if (spec.starts_with("hf:"))
         return bad_input("{}: expected a local model; download the files and give their path", printable(spec));
+    if (spec.starts_with("synthetic:")) return open_synthetic_source(spec);
     std::error_code error;
     if (!spec.empty() && fs::exists(spec, error)) return open_path(spec);
 
