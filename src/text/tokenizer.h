@@ -11,36 +11,9 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "text/tokenizer_spec.h"
 
 namespace frontier {
-
-enum class TokenizerKind : std::uint8_t {
-    kSentencePiece,  // llama: scores, byte fallback, U+2581 for the space
-    kByteLevelBpe,   // gpt-2 and descendants: byte-to-unicode alphabet, ranked merges, pre-tokeniser
-    kMergeBpe        // tokenizer.json BPE over characters with byte fallback (llama-2 style files)
-};
-
-enum class TokenType : std::uint8_t { kNormal, kUnknown, kControl, kUserDefined, kUnused, kByte };
-
-struct TokenizerSpec {
-    TokenizerKind kind = TokenizerKind::kByteLevelBpe;
-    std::string where;                // file, for error texts
-    std::vector<std::string> pieces;  // as stored: byte-level pieces in the gpt-2 alphabet, SPM with U+2581
-    std::vector<float> scores;        // SentencePiece only
-    std::vector<TokenType> types;     // empty: all normal
-    std::vector<std::string> merges;  // "left right" in rank order
-    std::string pre_tokenizer;        // GGUF name: "gpt-2", "llama-bpe", "qwen2", "deepseek-llm", "starcoder", ...
-    std::vector<std::string>
-        pre_tokenizer_patterns;  // from tokenizer.json, instead of a name: applied one after another
-    std::optional<TokenId> bos, eos, unk, pad;
-    std::vector<TokenId> end_of_generation;  // besides eos: <|eot_id|>, <|im_end|>, ...
-    bool add_bos = false;
-    bool add_eos = false;
-    bool add_space_prefix = false;
-    bool remove_extra_whitespaces = false;
-    bool ignore_merges = false;  // llama-3: a whole word that is a token is taken without merging
-    // Further switches of tokenizer.json (normalisers, added-token strip flags, decoder) are the text layer's to add.
-};
 
 struct EncodeOptions {
     bool add_special = true;     // BOS / EOS as the model wants them
@@ -66,7 +39,8 @@ public:
 
     // The bytes that a token stands for in running text; control tokens give "" unless `with_special`.
     virtual std::string token_bytes(TokenId id, bool with_special = false) const = 0;
-    // Joined text of the ids, e.g. without the space that SentencePiece puts first.
+    // Joined text of the ids, always valid UTF-8 (bytes that form none become U+FFFD); without the space that
+    // SentencePiece puts first. Ids outside the vocabulary stand for nothing.
     virtual std::string decode(std::span<const TokenId> ids, bool with_special = false) const = 0;
 
     virtual std::int32_t vocab_size() const = 0;
@@ -79,14 +53,17 @@ public:
 // Turns a stream of tokens into text; never emits half a character: incomplete UTF-8 waits for the next token.
 class StreamDecoder {
 public:
-    explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool with_special = false);
+    // `at_start`: the tokens begin a text, so the space that SentencePiece puts first is dropped as decode() does.
+    // A continuation of a prompt keeps it.
+    explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool with_special = false,
+                           bool at_start = false);
     std::string push(TokenId id);  // the text that is now certain, possibly empty
     std::string finish();          // what is left; invalid bytes become U+FFFD
 
 private:
     std::shared_ptr<const Tokenizer> tokenizer_;
     bool with_special_;
-    bool at_start_ = true;
+    bool strip_space_;  // the next byte, if it is a space, is dropped
     std::string pending_;
 };
 

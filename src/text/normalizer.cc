@@ -1,0 +1,153 @@
+#include "text/normalizer.h"
+
+#include <utf8proc.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "text/unicode.h"
+
+namespace frontier {
+namespace {
+
+using Op = NormalizerStep::Op;
+
+bool is_ascii(std::string_view text) {
+    for (const char c : text)
+        if (static_cast<unsigned char>(c) >= 0x80) return false;
+    return true;
+}
+
+void map_utf8(std::string& text, int options) {
+    if (is_ascii(text)) return;  // every normal form of ASCII is itself
+    utf8proc_uint8_t* mapped = nullptr;
+    const utf8proc_ssize_t size =
+        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                     &mapped, static_cast<utf8proc_option_t>(options));
+    const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
+    if (size < 0) return;  // out of memory; valid UTF-8 has no other failure
+    text.assign(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(size));
+}
+
+// Replaces every character by what `map(code)` says, 0 dropping it.
+template <typename Map>
+void map_chars(std::string& text, const Map& map) {
+    std::string out;
+    out.reserve(text.size());
+    for (std::string_view rest = text; !rest.empty();) {
+        const Utf8Char c = next_utf8(rest);
+        if (const char32_t code = map(c.code); code != 0 || c.code == 0) append_utf8(out, code);
+        rest.remove_prefix(static_cast<std::size_t>(c.size_bytes));
+    }
+    text = std::move(out);
+}
+
+bool is_mark(char32_t code) {
+    const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
+    return category == UTF8PROC_CATEGORY_MN;
+}
+
+void strip(std::string& text, bool left, bool right) {
+    std::size_t begin = text.size(), end = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        const Utf8Char c = next_utf8(std::string_view(text).substr(at));
+        const std::size_t next = at + static_cast<std::size_t>(c.size_bytes);
+        if (!is_unicode_space(c.code)) {
+            begin = std::min(begin, at);
+            end = next;
+        }
+        at = next;
+    }
+    if (end == 0) {
+        if (left || right) text.clear();
+        return;
+    }
+    if (right) text.resize(end);
+    if (left) text.erase(0, begin);
+}
+
+void collapse_spaces(std::string& text) {
+    std::string out;
+    out.reserve(text.size());
+    for (const char c : text)
+        if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
+    if (!out.empty() && out.back() == ' ') out.pop_back();
+    text = std::move(out);
+}
+
+void replace_regex(std::string& text, const Regex& regex, std::string_view content) {
+    Regex::Matcher matcher(regex);
+    std::string out;
+    std::size_t done = 0, from = 0;
+    while (from <= text.size() && matcher.find(text, from)) {
+        out.append(text, done, matcher.begin - done).append(content);
+        done = from = matcher.end;
+        if (matcher.end == matcher.begin) {
+            if (from == text.size()) break;
+            from += static_cast<std::size_t>(next_utf8(std::string_view(text).substr(from)).size_bytes);
+        }
+    }
+    out.append(text, done);
+    text = std::move(out);
+}
+
+}  // namespace
+
+Result<Normalizer> Normalizer::create(const std::vector<NormalizerStep>& steps, std::string_view where) {
+    Normalizer result;
+    for (const NormalizerStep& spec : steps) {
+        Step step{spec, std::nullopt};
+        if (spec.op == Op::kReplace && spec.pattern_is_regex) {
+            FR_ASSIGN(step.regex, Regex::compile(spec.pattern, where));
+        }
+        result.steps_.push_back(std::move(step));
+    }
+    return result;
+}
+
+std::string Normalizer::apply(std::string_view input, bool first) const {
+    std::string text(input);
+    for (const Step& step : steps_) {
+        const NormalizerStep& spec = step.spec;
+        switch (spec.op) {
+            case Op::kNfc:
+                map_utf8(text, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+                break;
+            case Op::kNfd:
+                map_utf8(text, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
+                break;
+            case Op::kNfkc:
+                map_utf8(text, UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT);
+                break;
+            case Op::kNfkd:
+                map_utf8(text, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
+                break;
+            case Op::kLowercase:
+                map_chars(text, [](char32_t c) {
+                    return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
+                });
+                break;
+            case Op::kStripAccents:
+                map_chars(text, [](char32_t c) { return is_mark(c) ? 0 : c; });
+                break;
+            case Op::kPrepend:
+                if (first && !text.empty()) text.insert(0, spec.content);
+                break;
+            case Op::kReplace:
+                if (step.regex)
+                    replace_regex(text, *step.regex, spec.content);
+                else
+                    replace_all(text, spec.pattern, spec.content);
+                break;
+            case Op::kStrip:
+                strip(text, spec.strip_left, spec.strip_right);
+                break;
+            case Op::kCollapseSpaces:
+                collapse_spaces(text);
+                break;
+        }
+    }
+    return text;
+}
+
+}  // namespace frontier
