@@ -158,7 +158,7 @@ Result<GgufFile> GgufFile::open(const std::string& path) {
         }
         const std::string shard_path = name->path_of(number);
         auto shard = MappedFile::open(shard_path);
-        if (!shard) return bad_input("{} (file {} of {} of {})", shard.error().text, number, *count, path);
+        if (!shard) return bad_input("{}: file {} of {}: {}", path, number, *count, shard.error().text);
         FR_ASSIGN(ParsedGguf shard_parsed, parse_gguf(shard->bytes(), shard_path));
         FR_TRY(file.add_shard(std::move(*shard), std::move(shard_parsed), number - 1, *count));
     }
