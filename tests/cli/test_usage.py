@@ -1,0 +1,92 @@
+"""Exit codes, help, and the commands that only read files."""
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from harness import BAD_INPUT, DOES_NOT_FIT, OK, USAGE, Expect, frontier, host_isas, model  # noqa: E402
+
+TINY = model("tale-1m-f16.gguf")
+COMMANDS = [["run"], ["tokenize"], ["detokenize"], ["inspect"], ["list"], ["synth"], ["bench"], ["bench", "roofline"],
+            ["bench", "engine"], ["eval"], ["eval", "perplexity"]]
+
+
+class Usage(Expect, unittest.TestCase):
+    def test_help_of_every_command(self):
+        for command in [[], *COMMANDS]:
+            outcome = frontier(*command, "--help")
+            self.assertEqual(outcome.status, OK, outcome)
+            self.assertIn("--help", outcome.out)
+            self.assertEqual(outcome.err, "")
+
+    def test_version(self):
+        outcome = frontier("--version")
+        self.assertEqual(outcome.status, OK, outcome)
+        self.assertRegex(outcome.out, r"\d+\.\d+\.\d+")
+
+    def test_wrong_usage_is_exit_2_and_one_line(self):
+        for arguments in (
+                [], ["fly"], ["run", "--no-such-flag"], ["run", TINY, "-p", "a", "-n", "many"],
+                ["run", TINY, "-p", "a", "-f", "b"], ["run", TINY, "-p", "a", "--temperature", "-1"],
+                ["run", TINY, "-p", "a", "--top-p", "nan"], ["run", TINY, "-p", "a", "--threads", "-3"],
+                ["run", TINY, "-p", "a", "--dtype", "f8"], ["run", TINY, "-p", "a", "--kv-type", "f7"],
+                ["run", TINY, "-p", "a", "--log-level", "loud"], ["synth"], ["synth", "tiny-llama"], ["bench"],
+                ["bench", "engine", TINY, "--batch", "0"], ["bench", "engine", TINY, "--batch", "1,x"],
+                ["eval"], ["eval", "perplexity", TINY],
+                ["eval", "perplexity", TINY, "--text", "x", "--method", "guess"], ["detokenize", TINY, "one"]):
+            with self.subTest(arguments=arguments):
+                self.assert_error(frontier(*arguments), USAGE)
+
+    def test_unavailable_isa_is_named(self):
+        self.assert_error(frontier("run", TINY, "-p", "a", "-n", "1", "--isa", "sse9"), USAGE, "isa")
+        self.assert_error(frontier("run", TINY, "-p", "a", "-n", "1", env={"FRONTIER_ISA": "sse9"}), USAGE, "isa")
+        missing = sorted({"avx2", "avx512"} - set(host_isas()))
+        for isa in missing:
+            self.assert_error(frontier("run", TINY, "-p", "a", "-n", "1", "--isa", isa), USAGE, "isa", isa)
+
+    def test_isa_is_the_one_that_runs(self):
+        for isa in host_isas():
+            row = self.json_of(frontier("run", TINY, "-p", "a", "-n", "1", "--json", "--isa", isa))
+            self.assertEqual(row["isa"], isa)
+            row = self.json_of(frontier("run", TINY, "-p", "a", "-n", "1", "--json", env={"FRONTIER_ISA": isa}))
+            self.assertEqual(row["isa"], isa)
+
+    def test_unknown_model_names_what_was_asked(self):
+        for spec in ("no-such-model", "/no/such/file.gguf", "synthetic:nothing-1b", "synthetic:tiny-llama:Q9_9"):
+            self.assert_error(frontier("run", spec, "-p", "a"), BAD_INPUT, spec.split(":")[-1])
+
+    def test_does_not_fit(self):
+        self.assert_error(frontier("run", TINY, "-p", "hello " * 600, "-n", "1", "--ctx", "64"), DOES_NOT_FIT, "64")
+
+
+class ReadingCommands(Expect, unittest.TestCase):
+    def test_list(self):
+        rows = self.json_of(frontier("list", "--json"))
+        text = json.dumps(rows)
+        for name in ("tale-7m", "tale-1m", "stories260K", "tinyllama-1.1b", "llama-3.2-1b", "llama-3.1-8b",
+                     "qwen2.5-7b", "qwen3-0.6b", "tiny-llama", "tiny-qwen2", "tiny-qwen3"):
+            self.assertIn(name, text)
+        self.assertIn("tale-7m", frontier("list").out)
+
+    def test_inspect_says_the_same_of_both_formats(self):
+        gguf = self.json_of(frontier("inspect", TINY, "--json"))
+        folder = self.json_of(frontier("inspect", model("tale-1m"), "--json"))
+        self.assertEqual(gguf["format"], "gguf")
+        self.assertEqual(folder["format"], "huggingface")
+        for document in (gguf, folder):
+            self.assertEqual(document["architecture"], "llama")
+            self.assertEqual(document["parameters"], 1115008)
+        names = {tensor["name"] for tensor in gguf["tensors"]}
+        self.assertEqual(names, {tensor["name"] for tensor in folder["tensors"]})
+        self.assertIn("blk.2.ffn_down.weight", names)
+
+    def test_inspect_for_people(self):
+        outcome = frontier("inspect", TINY)
+        self.assertEqual(outcome.status, OK, outcome)
+        for word in ("llama", "F16", "4096", "token_embd.weight"):
+            self.assertIn(word, outcome.out)
+
+
+if __name__ == "__main__":
+    unittest.main()
