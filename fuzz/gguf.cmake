@@ -1,0 +1,1 @@
+frontier_fuzzer(gguf DEPENDS frontier_formats)

@@ -1,0 +1,1 @@
+frontier_fuzzer(safetensors DEPENDS frontier_formats)
