@@ -1,0 +1,272 @@
+// Packing of 16 rows into a panel and back. Speed matters in pack_panel (it runs over the whole model at load); the
+// way back serves tests, embedding rows and the types without an integer kernel.
+#include "kernels/packing.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/block_formats.h"
+
+namespace frontier {
+namespace {
+
+constexpr std::array<std::byte, 256> kZeros{};  // stands in for the blocks of rows beyond the matrix
+
+// The file blocks of 16 rows at the same k.
+using BlockRows = std::array<const std::byte*, kPanelRows>;
+
+constexpr std::int64_t kNibblesBytes = 256;  // 32 k of 16 rows, 4 bits each
+constexpr std::int64_t kPairsBytes = 128;    // 2 bits each
+
+// Scatters one f16 per row.
+std::byte* put_f16(const BlockRows& blocks, int offset, std::byte* out) {
+    for (int row = 0; row < kPanelRows; ++row) std::memcpy(out + 2 * row, blocks[row] + offset, 2);
+    return out + 2 * kPanelRows;
+}
+
+// Transposes `words` 4-byte words of 16 rows.
+std::byte* put_words(const BlockRows& blocks, int offset, int words, std::byte* out) {
+    for (int w = 0; w < words; ++w)
+        for (int row = 0; row < kPanelRows; ++row)
+            std::memcpy(out + 4 * (w * kPanelRows + row), blocks[row] + offset + 4 * w, 4);
+    return out + 4L * words * kPanelRows;
+}
+
+void pack_q4_0(const BlockRows& blocks, std::byte* out) {
+    out = put_f16(blocks, 0, out);
+    put_words(blocks, 2, 4, out);  // a file block's nibbles already pair k with k + 16
+}
+
+void pack_q8_0(const BlockRows& blocks, std::byte* out) {
+    out = put_f16(blocks, 0, out);
+    put_words(blocks, 2, 8, out);
+}
+
+void pack_q4_k(const BlockRows& blocks, std::byte* out) {
+    out = put_f16(blocks, 0, out);
+    out = put_f16(blocks, 2, out);
+    for (int j = 0; j < 8; ++j) {
+        for (int row = 0; row < kPanelRows; ++row) {
+            const ScaleMin sm = scale_min_at(blocks[row] + 4, j);
+            out[j * kPanelRows + row] = static_cast<std::byte>(sm.scale);
+            out[(8 + j) * kPanelRows + row] = static_cast<std::byte>(sm.min);
+        }
+    }
+    out += 16L * kPanelRows;
+    for (int row = 0; row < kPanelRows; ++row) {
+        for (int j = 0; j < 8; ++j) {
+            // Sub-block j is one nibble of 32 bytes; bytes i and 16 + i of it meet in one.
+            const std::byte* from = blocks[row] + 16 + j / 2 * 32;
+            const int shift = j % 2 * 4;
+            std::byte* to = out + j * kNibblesBytes + 4 * row;
+            for (int i = 0; i < 16; ++i) {
+                const unsigned low = u8_at(from, i) >> shift & 15U;
+                const unsigned high = u8_at(from, 16 + i) >> shift & 15U;
+                to[i / 4 * 64 + i % 4] = static_cast<std::byte>(low | high << 4);
+            }
+        }
+    }
+}
+
+void pack_q6_k(const BlockRows& blocks, std::byte* out) {
+    out = put_f16(blocks, 208, out);
+    for (int group = 0; group < 16; ++group)
+        for (int row = 0; row < kPanelRows; ++row) out[group * kPanelRows + row] = blocks[row][192 + group];
+    out += 16L * kPanelRows;
+    for (int row = 0; row < kPanelRows; ++row) {
+        for (int j = 0; j < 8; ++j) {
+            std::array<unsigned, 32> q;
+            for (int i = 0; i < 32; ++i) q[i] = q6_k_quant(blocks[row], 32 * j + i);
+            std::byte* nibbles = out + j * (kNibblesBytes + kPairsBytes) + 4 * row;
+            std::byte* pairs = nibbles + kNibblesBytes;
+            for (int i = 0; i < 16; ++i)
+                nibbles[i / 4 * 64 + i % 4] = static_cast<std::byte>((q[i] & 15) | (q[16 + i] & 15) << 4);
+            for (int i = 0; i < 8; ++i)  // k = 4 (2 s + h) + j: i = 4 h + j
+                pairs[i / 4 * 64 + i % 4] =
+                    static_cast<std::byte>(q[i] >> 4 | q[8 + i] >> 4 << 2 | q[16 + i] >> 4 << 4 | q[24 + i] >> 4 << 6);
+        }
+    }
+}
+
+using PackBlockFn = void (*)(const BlockRows& blocks, std::byte* out);
+
+PackBlockFn pack_block_fn(DType type) {
+    switch (type) {
+        case DType::kQ4_0:
+            return pack_q4_0;
+        case DType::kQ8_0:
+            return pack_q8_0;
+        case DType::kQ4_K:
+            return pack_q4_k;
+        case DType::kQ6_K:
+            return pack_q6_k;
+        default:
+            return nullptr;
+    }
+}
+
+std::int64_t packed_block_bytes(DType type) {
+    const std::int64_t from_file = kPanelRows * dtype_info(type).block_bytes;
+    return type == DType::kQ4_K ? from_file + 4L * kPanelRows : from_file;
+}
+
+// F32 per k; F16 and BF16 per pair of k.
+void pack_f32(const std::byte* rows, int valid_rows, std::int64_t cols, std::byte* out) {
+    std::memset(out, 0, static_cast<std::size_t>(4 * kPanelRows * cols));
+    for (int row = 0; row < valid_rows; ++row)
+        for (std::int64_t k = 0; k < cols; ++k)
+            std::memcpy(out + 4 * (k * kPanelRows + row), rows + 4 * (row * cols + k), 4);
+}
+
+void pack_16bit(const std::byte* rows, int valid_rows, std::int64_t cols, std::byte* out) {
+    std::memset(out, 0, static_cast<std::size_t>(4 * kPanelRows * ((cols + 1) / 2)));
+    for (int row = 0; row < valid_rows; ++row)
+        for (std::int64_t k = 0; k < cols; ++k)
+            std::memcpy(out + 4 * (k / 2 * kPanelRows + row) + 2 * (k % 2), rows + 2 * (row * cols + k), 2);
+}
+
+void unpack_q4_0(const std::byte* block, int lane, float* out) {
+    const float d = f16_at(block, 2 * lane);
+    const std::byte* nibbles = block + 2 * kPanelRows + 4 * lane;
+    for (int i = 0; i < 16; ++i) {
+        const int byte = u8_at(nibbles, i / 4 * 64 + i % 4);
+        out[i] = static_cast<float>((byte & 15) - 8) * d;
+        out[16 + i] = static_cast<float>((byte >> 4) - 8) * d;
+    }
+}
+
+void unpack_q8_0(const std::byte* block, int lane, float* out) {
+    const float d = f16_at(block, 2 * lane);
+    const std::byte* quants = block + 2 * kPanelRows + 4 * lane;
+    for (int i = 0; i < 32; ++i) out[i] = static_cast<float>(i8_at(quants, i / 4 * 64 + i % 4)) * d;
+}
+
+void unpack_q4_k(const std::byte* block, int lane, float* out) {
+    const float d = f16_at(block, 2 * lane);
+    const float dmin = f16_at(block, 2 * kPanelRows + 2 * lane);
+    const std::byte* scales = block + 4 * kPanelRows + lane;
+    const std::byte* nibbles = block + 20 * kPanelRows + 4 * lane;
+    for (int j = 0; j < 8; ++j, nibbles += kNibblesBytes, out += 32) {
+        const float scale = d * static_cast<float>(u8_at(scales, j * kPanelRows));
+        const float min = dmin * static_cast<float>(u8_at(scales, (8 + j) * kPanelRows));
+        for (int i = 0; i < 16; ++i) {
+            const unsigned byte = u8_at(nibbles, i / 4 * 64 + i % 4);
+            out[i] = scale * static_cast<float>(byte & 15) - min;
+            out[16 + i] = scale * static_cast<float>(byte >> 4) - min;
+        }
+    }
+}
+
+void unpack_q6_k(const std::byte* block, int lane, float* out) {
+    const float d = f16_at(block, 2 * lane);
+    const std::byte* scales = block + 2 * kPanelRows + lane;
+    const std::byte* nibbles = block + 18 * kPanelRows + 4 * lane;
+    for (int k = 0; k < 256; ++k) {
+        const std::byte* base = nibbles + k / 32 * (kNibblesBytes + kPairsBytes);
+        const int i = k % 32;
+        const int low = u8_at(base, i % 16 / 4 * 64 + i % 4) >> (i / 16 * 4) & 15;
+        const int high = u8_at(base + kNibblesBytes, i % 8 / 4 * 64 + i % 4) >> (i / 8 * 2) & 3;
+        const float scale = d * static_cast<float>(i8_at(scales, k / 16 * kPanelRows));
+        out[k] = scale * static_cast<float>((low | high << 4) - 32);
+    }
+}
+
+using UnpackBlockFn = void (*)(const std::byte* block, int lane, float* out);
+
+UnpackBlockFn unpack_block_fn(DType type) {
+    switch (type) {
+        case DType::kQ4_0:
+            return unpack_q4_0;
+        case DType::kQ8_0:
+            return unpack_q8_0;
+        case DType::kQ4_K:
+            return unpack_q4_k;
+        case DType::kQ6_K:
+            return unpack_q6_k;
+        default:
+            return nullptr;
+    }
+}
+
+bool is_16bit(DType type) {
+    return type == DType::kF16 || type == DType::kBF16;
+}
+
+float widen(DType type, std::uint16_t bits) {
+    return type == DType::kF16 ? to_f32(F16{bits}) : to_f32(BF16{bits});
+}
+
+}  // namespace
+
+std::int64_t panel_bytes(DType type, std::int64_t cols) {
+    if (is_16bit(type)) return 4 * kPanelRows * ((cols + 1) / 2);
+    return cols / dtype_info(type).block_elements * packed_block_bytes(type);
+}
+
+void pack_panel(DType type, const std::byte* rows, int valid_rows, std::int64_t cols, std::byte* out) {
+    if (type == DType::kF32) return pack_f32(rows, valid_rows, cols, out);
+    if (is_16bit(type)) return pack_16bit(rows, valid_rows, cols, out);
+
+    const std::int64_t file_row_bytes = row_bytes(type, cols);
+    const PackBlockFn pack_block = pack_block_fn(type);
+    if (pack_block == nullptr) {  // raw: missing rows are zero bytes, which every one of these types reads as zeros
+        const auto valid_bytes = static_cast<std::size_t>(valid_rows * file_row_bytes);
+        std::memcpy(out, rows, valid_bytes);
+        std::memset(out + valid_bytes, 0, static_cast<std::size_t>(kPanelRows * file_row_bytes) - valid_bytes);
+        return;
+    }
+    const DTypeInfo& info = dtype_info(type);
+    const std::int64_t out_block_bytes = packed_block_bytes(type);
+    for (std::int64_t b = 0; b < cols / info.block_elements; ++b) {
+        BlockRows blocks;
+        for (int row = 0; row < kPanelRows; ++row)
+            blocks[row] = row < valid_rows ? rows + row * file_row_bytes + b * info.block_bytes : kZeros.data();
+        pack_block(blocks, out + b * out_block_bytes);
+    }
+}
+
+void unpack_row(DType type, const std::byte* panel, int lane, std::int64_t cols, float* out) {
+    if (type == DType::kF32) {
+        for (std::int64_t k = 0; k < cols; ++k) std::memcpy(out + k, panel + 4 * (k * kPanelRows + lane), 4);
+        return;
+    }
+    if (is_16bit(type)) {
+        for (std::int64_t k = 0; k < cols; ++k)
+            out[k] = widen(type, u16_at(panel, 4 * (k / 2 * kPanelRows + lane) + 2 * (k % 2)));
+        return;
+    }
+    const UnpackBlockFn unpack_block = unpack_block_fn(type);
+    if (unpack_block == nullptr) return dequantize_row(type, panel + lane * row_bytes(type, cols), cols, out);
+    const std::int64_t block_elements = dtype_info(type).block_elements;
+    for (std::int64_t k = 0; k < cols; k += block_elements) {
+        unpack_block(panel, lane, out + k);
+        panel += packed_block_bytes(type);
+    }
+}
+
+void dequantize_panel(DType type, const std::byte* panel, std::int64_t cols, float* out) {
+    if (type == DType::kF32) {
+        std::memcpy(out, panel, static_cast<std::size_t>(4 * kPanelRows * cols));
+        return;
+    }
+    // A stretch of k at a time: the transposed stores stay in the first-level cache (16 KiB).
+    constexpr std::int64_t kStretch = 256;
+    const std::int64_t block_elements = dtype_info(type).block_elements;
+    const bool raw = !is_16bit(type) && unpack_block_fn(type) == nullptr;
+    std::array<float, kStretch> row;
+    for (std::int64_t k = 0; k < cols; k += kStretch) {
+        const std::int64_t count = std::min(kStretch, cols - k);
+        for (int lane = 0; lane < kPanelRows; ++lane) {
+            if (raw) {
+                dequantize_row(type, panel + lane * row_bytes(type, cols) + row_bytes(type, k), count, row.data());
+            } else if (is_16bit(type)) {
+                unpack_row(type, panel + panel_bytes(type, k), lane, count, row.data());
+            } else {
+                unpack_row(type, panel + k / block_elements * packed_block_bytes(type), lane, count, row.data());
+            }
+            for (std::int64_t i = 0; i < count; ++i) out[(k + i) * kPanelRows + lane] = row[i];
+        }
+    }
+}
+
+}  // namespace frontier

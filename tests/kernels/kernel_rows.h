@@ -1,0 +1,44 @@
+// The variants under test: every instruction set, forced in turn, and the AVX-512 sources emulated on AVX2.
+#pragma once
+
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/kernels.h"
+
+namespace frontier {
+
+struct KernelRow {
+    std::string name;
+    std::optional<KernelTable> table;  // absent: `why_not` says what the host lacks
+    std::string why_not;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const KernelRow& row) {
+    return out << row.name;
+}
+
+// scalar, avx2, avx512, avx512_emulated, avx512_vnni_emulated. The emulated rows hold matmul and quantize_q8 only.
+const std::vector<KernelRow>& kernel_rows();
+
+class KernelTest : public testing::TestWithParam<KernelRow> {
+protected:
+    void SetUp() override {
+        if (!GetParam().table.has_value()) GTEST_SKIP() << GetParam().why_not;
+    }
+    const KernelTable& table() const { return *GetParam().table; }
+    static const KernelTable& scalar() { return *kernel_rows().front().table; }
+};
+
+inline std::string kernel_row_name(const testing::TestParamInfo<KernelRow>& info) {
+    return info.param.name;
+}
+
+}  // namespace frontier
+
+#define FR_FOR_EACH_KERNEL_ROW(test_class) \
+    INSTANTIATE_TEST_SUITE_P(Isa, test_class, testing::ValuesIn(::frontier::kernel_rows()), ::frontier::kernel_row_name)
