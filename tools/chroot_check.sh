@@ -20,7 +20,7 @@ base=$folder/bookworm.tar
 system=$folder/system
 
 # The mirror this machine uses already; both formats of apt's lists.
-mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
+mirror=$(find /etc/apt -name sources.list -o -name '*.sources' -o -name '*.list' | xargs -r cat |
     sed -nE 's#^(deb .*|URIs: *)(https?://[^ ]*/debian)/?( .*)?$#\2#p' | head -n 1)
 mirror=${mirror:-http://deb.debian.org/debian}
 
