@@ -78,13 +78,11 @@ Result<std::optional<TokenId>> special_id(const GgufFile& file, const TokenizerS
 }
 
 Status read_special_tokens(const GgufFile& file, TokenizerSpec& spec) {
-    // SentencePiece files of llama may leave out what every one of them has.
-    const bool spm = spec.kind == TokenizerKind::kSentencePiece;
-    const auto usual = [spm](TokenId id) { return spm ? std::optional<TokenId>(id) : std::nullopt; };
-    FR_ASSIGN(spec.unk, special_id(file, spec, "tokenizer.ggml.unknown_token_id", usual(0)));
-    FR_ASSIGN(spec.bos, special_id(file, spec, "tokenizer.ggml.bos_token_id", usual(1)));
-    FR_ASSIGN(spec.eos, special_id(file, spec, "tokenizer.ggml.eos_token_id", usual(2)));
-    FR_ASSIGN(spec.pad, special_id(file, spec, "tokenizer.ggml.padding_token_id", std::nullopt));
+    // The fallbacks are those of the kind, already in spec: SentencePiece files may leave out what all of them have.
+    FR_ASSIGN(spec.unk, special_id(file, spec, "tokenizer.ggml.unknown_token_id", spec.unk));
+    FR_ASSIGN(spec.bos, special_id(file, spec, "tokenizer.ggml.bos_token_id", spec.bos));
+    FR_ASSIGN(spec.eos, special_id(file, spec, "tokenizer.ggml.eos_token_id", spec.eos));
+    FR_ASSIGN(spec.pad, special_id(file, spec, "tokenizer.ggml.padding_token_id", spec.pad));
     for (const std::string_view key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
         FR_ASSIGN(const std::optional<TokenId> id, special_id(file, spec, key, std::nullopt));
         if (id) spec.end_of_generation.push_back(*id);
