@@ -8,14 +8,26 @@
 namespace frontier {
 namespace {
 
-// "left right"; a piece may itself begin with a space, so the first character is never the separator.
-struct MergePair {
-    std::string_view left, right;
+struct MergeIds {
+    TokenId left = -1, right = -1, merged = -1;
+    std::string unknown;  // the piece that is not in the vocabulary
 };
-std::optional<MergePair> split_merge(std::string_view merge) {
-    const std::size_t space = merge.find(' ', 1);
-    if (space == std::string_view::npos || space + 1 == merge.size()) return std::nullopt;
-    return MergePair{merge.substr(0, space), merge.substr(space + 1)};
+
+// "left right". Pieces may hold spaces themselves (but the first character is never the separator): the first space
+// that leaves two known pieces counts.
+std::optional<MergeIds> find_merge(std::string_view merge, const PieceIndex& all, std::string& joined) {
+    std::optional<MergeIds> failed;
+    for (std::size_t space = merge.find(' ', 1); space != std::string_view::npos && space + 1 < merge.size();
+         space = merge.find(' ', space + 1)) {
+        const std::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
+        joined.assign(left).append(right);
+        MergeIds ids{all.find(left), all.find(right), all.find(joined), {}};
+        if (ids.left >= 0 && ids.right >= 0 && ids.merged >= 0) return ids;
+        if (failed) continue;
+        ids.unknown = ids.left < 0 ? left : ids.right < 0 ? right : std::string_view(joined);
+        failed = std::move(ids);
+    }
+    return failed;
 }
 
 Result<MergeTable> read_merges(const TokenizerSpec& spec, const PieceIndex& all, bool& merges_bytes) {
@@ -25,24 +37,22 @@ Result<MergeTable> read_merges(const TokenizerSpec& spec, const PieceIndex& all,
         const TokenType type = spec.types[static_cast<std::size_t>(id)];
         return type == TokenType::kControl || type == TokenType::kUnknown;
     };
+    const auto is_byte = [&](TokenId id) {
+        return byte_fallback_value(spec.pieces[static_cast<std::size_t>(id)]) >= 0;
+    };
     std::string joined;
     for (std::size_t rank = 0; rank < spec.merges.size(); ++rank) {
-        const auto pair = split_merge(spec.merges[rank]);
-        if (!pair)
+        const auto ids = find_merge(spec.merges[rank], all, joined);
+        if (!ids)
             return bad_input("{}: merges: entry {} ('{}') is not two pieces separated by a space", spec.where, rank,
                              spec.merges[rank]);
-        joined.assign(pair->left).append(pair->right);
-        const TokenId left = all.find(pair->left), right = all.find(pair->right), merged = all.find(joined);
-        if (left < 0 || right < 0 || merged < 0)
-            return bad_input("{}: merges: entry {} ('{}') names '{}', which is not in the vocabulary", spec.where, rank,
-                             spec.merges[rank],
-                             left < 0    ? pair->left
-                             : right < 0 ? pair->right
-                                         : joined);
+        if (!ids->unknown.empty())
+            return bad_input("{}: merges: entry {} ('{}'): '{}' is not in the vocabulary", spec.where, rank,
+                             spec.merges[rank], ids->unknown);
         // No text may turn into a control token.
-        if (is_control(left) || is_control(right) || is_control(merged)) continue;
-        if (byte_fallback_value(pair->left) >= 0 || byte_fallback_value(pair->right) >= 0) merges_bytes = true;
-        table.insert(left, right, {static_cast<std::int32_t>(rank), merged});
+        if (is_control(ids->left) || is_control(ids->right) || is_control(ids->merged)) continue;
+        if (is_byte(ids->left) || is_byte(ids->right)) merges_bytes = true;
+        table.insert(ids->left, ids->right, {static_cast<std::int32_t>(rank), ids->merged});
     }
     return table;
 }

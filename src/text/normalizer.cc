@@ -44,7 +44,7 @@ void map_chars(std::string& text, const Map& map) {
 
 bool is_mark(char32_t code) {
     const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
-    return category == UTF8PROC_CATEGORY_MN;
+    return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME;
 }
 
 void strip(std::string& text, bool left, bool right) {

@@ -157,15 +157,14 @@ void apply_metaspace(const SplitStep& step, bool first_text, Words& words) {
     if (step.split) apply_literal(step.pattern, SplitBehavior::kMergedWithNext, false, words);
 }
 
-void apply_byte_level(const SplitStep& step, bool is_last, Words& words) {
-    if (step.prefix == SplitStep::Prefix::kAlways) {
-        rewrite(words, [](std::string_view word, bool, std::string& out) {
-            if (!word.starts_with(' ')) out += ' ';
-            out += word;
-        });
-    }
-    // The last step's alphabet is only a name for the bytes; earlier, the following patterns see it.
-    if (is_last) return;
+void add_prefix_spaces(Words& words) {
+    rewrite(words, [](std::string_view word, bool, std::string& out) {
+        if (!word.starts_with(' ')) out += ' ';
+        out += word;
+    });
+}
+
+void apply_byte_level(Words& words) {
     rewrite(words, [](std::string_view word, bool, std::string& out) { append_byte_level(out, word); });
     words.byte_level = true;
 }
@@ -201,8 +200,12 @@ void PreTokenizer::split(std::string_view text, bool first, Words& words) const 
             case SplitStep::Op::kMetaspace:
                 apply_metaspace(step, first, words);
                 break;
+            case SplitStep::Op::kPrefixSpace:
+                add_prefix_spaces(words);
+                break;
             case SplitStep::Op::kByteLevel:
-                apply_byte_level(step, i + 1 == steps_.size(), words);
+                // At the end the alphabet would only be another name for the bytes; earlier, later patterns see it.
+                if (i + 1 < steps_.size() && !words.byte_level) apply_byte_level(words);
                 break;
         }
     }

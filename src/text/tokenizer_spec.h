@@ -48,10 +48,11 @@ enum class SplitBehavior : std::uint8_t { kRemoved, kIsolated, kMergedWithPrevio
 // One step of cutting text into words, inside which tokens are merged.
 struct SplitStep {
     enum class Op : std::uint8_t {
-        kRegex,      // matches of `pattern` are delimiters (words, if `invert`)
-        kLiteral,    // the same for a fixed string
-        kByteLevel,  // optional prefix space, then the gpt-2 alphabet
-        kMetaspace   // the space becomes `pattern`, perhaps one is put first; cut before each if `split`
+        kRegex,        // matches of `pattern` are delimiters (words, if `invert`)
+        kLiteral,      // the same for a fixed string
+        kPrefixSpace,  // a space before each word that has none
+        kByteLevel,    // the gpt-2 alphabet
+        kMetaspace     // the space becomes `pattern`, perhaps one is put first; cut before each if `split`
     };
     enum class Prefix : std::uint8_t { kNever, kFirst, kAlways };
     Op op = Op::kRegex;
