@@ -105,7 +105,12 @@ std::optional<InputLine> read_line(std::string_view prompt) {
 }
 
 ProgressLine::~ProgressLine() {
+    clear();
+}
+
+void ProgressLine::clear() {
     if (shown_) write_all(STDERR_FILENO, "\r\x1b[K");
+    shown_ = false;
 }
 
 void ProgressLine::show(std::string_view text) {

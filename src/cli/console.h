@@ -41,6 +41,7 @@ class ProgressLine {
 public:
     ~ProgressLine();
     void show(std::string_view text);
+    void clear();  // before other output
 
 private:
     bool shown_ = false;

@@ -12,9 +12,16 @@ std::string StopMatcher::push(std::string_view text) {
     if (stopped_) return {};
     held_ += text;
     std::size_t first_stop = std::string::npos;
-    for (const std::string& stop : stops_) first_stop = std::min(first_stop, held_.find(stop));
-    // A longer stop string may begin before a complete shorter one and still be undecided: it begins first, but only
-    // a complete one stops, so the shorter one wins here.
+    std::size_t first_end = std::string::npos;
+    for (const std::string& stop : stops_) {
+        const std::size_t begin = held_.find(stop);
+        if (begin == std::string::npos) continue;
+        const std::size_t end = begin + stop.size();
+        if (end < first_end || (end == first_end && begin < first_stop)) {
+            first_stop = begin;
+            first_end = end;
+        }
+    }
     if (first_stop != std::string::npos) {
         stopped_ = true;
         std::string shown = held_.substr(0, first_stop);

@@ -7,12 +7,15 @@
 namespace frontier {
 namespace {
 
-// The definition: the text up to the first occurrence of any stop string.
+// The definition, byte by byte: the text before the stop string that is complete first, the longest of several.
 std::string expected_text(const std::string& text, const std::vector<std::string>& stops) {
-    std::size_t end = text.size();
-    for (const std::string& stop : stops)
-        if (!stop.empty()) end = std::min(end, text.find(stop));
-    return text.substr(0, end);
+    for (std::size_t end = 1; end <= text.size(); ++end) {
+        std::size_t longest = 0;
+        for (const std::string& stop : stops)
+            if (std::string_view(text).substr(0, end).ends_with(stop)) longest = std::max(longest, stop.size());
+        if (longest > 0) return text.substr(0, end - longest);
+    }
+    return text;
 }
 
 TEST(StopMatcher, HoldsBackWhatMayBecomeAStop) {
