@@ -1,6 +1,7 @@
 // What this machine can do: read bandwidth and arithmetic peaks, measured once and cached per machine.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -35,20 +36,31 @@ struct Roofline {
 
     // DRAM read bandwidth with `threads` threads (the nearest measured count below or equal), 0 if unknown.
     double read_gb_per_s(int threads) const;
+    // Arithmetic peak with `threads` threads, 0 if unknown: between two measured counts in proportion to the threads,
+    // but no more than the larger count reached; beyond the largest, what the largest reached.
     double gflops(Isa isa, std::string_view operation, int threads) const;
 };
 
 struct RooflineOptions {
     int max_threads = 1;
     double seconds_per_point = 0.3;
-    std::function<void(std::string_view)> progress;
+    std::function<void(std::string_view)> progress;  // one line per point, before it is measured
+    const std::atomic<bool>* interrupted = nullptr;
 };
-Roofline measure_roofline(const RooflineOptions& options);
+// The limit of the hardware: of the passes of about 50 ms that fit into seconds_per_point the best counts, because
+// whatever else runs on the machine can only take away. kDoesNotFit when the working set cannot be allocated,
+// kInterrupted.
+Result<Roofline> measure_roofline(const RooflineOptions& options);
 
+// The whole document, with the figures most looked for at the top: read_gb_per_s, then ISA_f32_tflops, ISA_int8_tops
+// (and avx512_bf16_tflops) for each ISA, all with the largest measured number of threads.
 Json roofline_to_json(const Roofline& roofline);
+// The inverse; kBadInput for anything that roofline_to_json did not write.
+Result<Roofline> roofline_from_json(const Json& document, std::string_view where);
 
 // The cache file: $XDG_CACHE_HOME/frontier/roofline.json (or ~/.cache/...). A file of another machine or version, or a
 // damaged one, counts as absent. Rates never wait for a probe: shares are null until this exists.
+Result<std::string> roofline_cache_path();  // kFailed when the environment names no home
 std::optional<Roofline> load_cached_roofline();
 Status store_cached_roofline(const Roofline& roofline);
 
