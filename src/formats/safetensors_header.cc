@@ -35,6 +35,9 @@ public:
     }
 
     Status run(std::string_view json) {
+        // The library takes a zero byte for the end of the text and would not look at what follows.
+        if (const auto zero = json.find('\0'); zero != std::string_view::npos)
+            return bad_input("{}: invalid JSON at byte {}: a zero byte", where_, zero);
         try {
             if (nlohmann::json::sax_parse(json, this)) return {};
         } catch (const std::exception& e) {

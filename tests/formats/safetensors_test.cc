@@ -92,6 +92,7 @@ TEST(Safetensors, BadLengthOfTheHeader) {
 
 TEST(Safetensors, BadHeaders) {
     EXPECT_HEADER_REFUSED("", 0, "invalid JSON");
+    EXPECT_HEADER_REFUSED(std::string("{}\0[", 4), 0, "invalid JSON at byte 2: a zero byte");
     EXPECT_HEADER_REFUSED("[]", 0, "the header is an array, expected an object");
     EXPECT_HEADER_REFUSED("null", 0, "the header is null, expected an object");
     EXPECT_HEADER_REFUSED(R"({"a":)", 0, "invalid JSON at byte");
