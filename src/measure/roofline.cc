@@ -16,9 +16,10 @@
 namespace frontier {
 namespace {
 
-// Long enough that starting the threads together (some us) and the clock do not matter, short enough that on a shared
-// machine some pass is left alone.
-constexpr double kPassSeconds = 0.05;
+// Long enough that starting the threads together (some us) and the end of the pass (up to 40 us when a thread has gone
+// to sleep) stay below 0.3%, short enough that on a shared machine some pass is left alone. One sweep over the DRAM set
+// may take longer; a pass is then one sweep.
+constexpr double kPassSeconds = 0.02;
 constexpr int kMinPasses = 3;
 
 // How many sequential streams a thread reads at once. Which is best depends on the prefetchers, so all are tried and

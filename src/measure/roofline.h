@@ -47,7 +47,7 @@ struct RooflineOptions {
     std::function<void(std::string_view)> progress;  // one line per point, before it is measured
     const std::atomic<bool>* interrupted = nullptr;
 };
-// The limit of the hardware: of the passes of about 50 ms that fit into seconds_per_point the best counts, because
+// The limit of the hardware: of the passes of about 20 ms that fit into seconds_per_point the best counts, because
 // whatever else runs on the machine can only take away. kDoesNotFit when the working set cannot be allocated,
 // kInterrupted.
 Result<Roofline> measure_roofline(const RooflineOptions& options);
