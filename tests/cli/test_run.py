@@ -41,7 +41,7 @@ class Run(Expect, unittest.TestCase):
 
     def test_the_bundled_model_is_the_default(self):
         row = self.json_of(frontier("run", *GREEDY, "-p", "Once upon a time", "-n", "4"))
-        named = self.json_of(frontier("run", "tale-7m", *GREEDY, "-p", "Once upon a time", "-n", "4"))
+        named = self.json_of(frontier("run", "tale-7m-f16", *GREEDY, "-p", "Once upon a time", "-n", "4"))
         self.assertEqual(row["token_ids"], named["token_ids"])
         self.assertEqual(row["logits_hash"], named["logits_hash"])
 

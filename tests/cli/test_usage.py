@@ -1,5 +1,4 @@
 """Exit codes, help, and the commands that only read files."""
-import json
 import os
 import sys
 import unittest
@@ -63,11 +62,19 @@ class Usage(Expect, unittest.TestCase):
 class ReadingCommands(Expect, unittest.TestCase):
     def test_list(self):
         rows = self.json_of(frontier("list", "--json"))
-        text = json.dumps(rows)
-        for name in ("tale-7m", "tale-1m", "stories260K", "tinyllama-1.1b", "llama-3.2-1b", "llama-3.1-8b",
-                     "qwen2.5-7b", "qwen3-0.6b", "tiny-llama", "tiny-qwen2", "tiny-qwen3"):
-            self.assertIn(name, text)
-        self.assertIn("tale-7m", frontier("list").out)
+        names = {row["name"]: row for row in rows["models"]}
+        for name in ("tale-7m", "tale-7m-f16", "tale-1m", "tale-1m-f16", "stories260K-f32"):
+            self.assertIn(name, names)
+            self.assertIn(name, frontier("list").out)
+        self.assertEqual([name for name, row in names.items() if row["default"]], ["tale-7m-f16"])
+        self.assertEqual(names["tale-7m-f16"]["parameters"], 7344384)
+
+    def test_shapes_are_listed_where_they_are_used(self):
+        shapes = frontier("synth", "--help").out
+        for name in ("tinyllama-1.1b", "llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b", "qwen2.5-0.5b", "qwen2.5-1.5b",
+                     "qwen2.5-7b", "qwen3-0.6b", "qwen3-4b", "qwen3-8b", "mistral-7b", "tiny-llama", "tiny-qwen2",
+                     "tiny-qwen3", "Q4_0", "Q8_0"):
+            self.assertIn(name, shapes)
 
     def test_inspect_says_the_same_of_both_formats(self):
         gguf = self.json_of(frontier("inspect", TINY, "--json"))
@@ -82,7 +89,7 @@ class ReadingCommands(Expect, unittest.TestCase):
         self.assertIn("blk.2.ffn_down.weight", names)
 
     def test_inspect_for_people(self):
-        outcome = frontier("inspect", TINY)
+        outcome = frontier("inspect", TINY, "--tensors")
         self.assertEqual(outcome.status, OK, outcome)
         for word in ("llama", "F16", "4096", "token_embd.weight"):
             self.assertIn(word, outcome.out)
