@@ -2,12 +2,15 @@
 //
 // maddubs multiplies unsigned weights by signed activations and adds pairs into int16. For 4-bit weights a lane of a
 // block of 32 k sums 8 pairs of at most 2 * 15 * 127, 30480 in all: the whole block fits int16, and one madd finishes
-// it. 6-bit weights reach 2 * 2 * 63 * 127 = 32004 after two pairs; 8-bit ones are split into two 4-bit planes.
+// it. 6-bit weights reach 2 * 2 * 63 * 127 = 32004 after two pairs. 8-bit ones lend their sign to the activations; one
+// pair, 32512, is all that fits. (Widening them to int16, or two 4-bit planes, took as long or longer: Zen 3.)
 //
-// Few tokens read the panel as it lies (kDirectTokens at a time). More tokens share the work of unpacking: a stretch of
-// kStretchBlocks blocks is unpacked to bytes on the stack, then all tokens pass over it, the sums of the earlier k
-// waiting in `out`.
+// Few tokens (Format::kDirectTokens; the values are where the times crossed on Zen 3) read the panel as it lies, a tile
+// of tokens at a time. More tokens share the work of unpacking: a stretch of kStretchBlocks blocks is unpacked to bytes
+// on the stack, then all tokens pass over it, the sums of the earlier k waiting in `out`.
 #include <immintrin.h>
+
+#include <climits>
 
 #include "kernels/isa_functions.h"
 
@@ -42,6 +45,12 @@ FR_INLINE __m256i low_nibbles(__m256i v) {
 }
 FR_INLINE __m256i high_nibbles(__m256i v) {
     return low_nibbles(_mm256_srli_epi16(v, 4));
+}
+
+// Pins a running sum: GCC would turn a chain of additions into a tree, whose leaves do not fit the registers (the tiles
+// of 4 tokens then spent more instructions on spilling than on arithmetic).
+FR_INLINE void pin(__m256i& sum) {
+    asm("" : "+x"(sum));
 }
 
 // Byte offset of word w (four k), half h (rows 8 h .. 8 h + 7) in a [words][16 rows][4] array.
@@ -90,6 +99,8 @@ FR_INLINE void nibble_dots(const Words& words, const Activations& x, __m256i (&d
             const __m256i p1 = _mm256_maddubs_epi16(w1, a);
             dots[t][0] = w == 0 ? p0 : _mm256_add_epi16(dots[t][0], p0);
             dots[t][1] = w == 0 ? p1 : _mm256_add_epi16(dots[t][1], p1);
+            pin(dots[t][0]);
+            pin(dots[t][1]);
         }
     }
 }
@@ -120,6 +131,7 @@ FR_INLINE void unpack_nibbles(const std::byte* nibbles, std::byte* bytes) {
 // ---- Q4_0. A format says where a block lies (`Panel`), how it looks unpacked (`Unpacked`), and how to add it.
 
 struct Q4_0 {
+    static constexpr int kDirectTokens = 24;
     struct Panel {
         const std::byte* block;
         Panel(const std::byte* panel, std::int64_t b) : block(panel + 288 * b) {}
@@ -154,6 +166,7 @@ struct Q4_0 {
 // ---- Q4_K
 
 struct Q4_K {
+    static constexpr int kDirectTokens = 4;
     struct Panel {
         const std::byte* superblock;
         int j;
@@ -205,6 +218,7 @@ struct Q4_K {
 // ---- Q6_K
 
 struct Q6_K {
+    static constexpr int kDirectTokens = 4;
     struct Words {  // six bits, 0..63
         const std::byte* nibbles;
         FR_INLINE __m256i operator()(int w, int h) const {
@@ -278,6 +292,8 @@ struct Q6_K {
                 const __m256i d1 = _mm256_madd_epi16(p1, s1);
                 dots[t][0] = w == 0 ? d0 : _mm256_add_epi32(dots[t][0], d0);
                 dots[t][1] = w == 0 ? d1 : _mm256_add_epi32(dots[t][1], d1);
+                pin(dots[t][0]);
+                pin(dots[t][1]);
             }
         }
         FR_UNROLL
@@ -296,14 +312,16 @@ struct Q6_K {
 // ---- Q8_0
 
 struct Q8_0 {
+    static constexpr int kDirectTokens = INT_MAX;
     struct Panel {
         const std::byte* block;
         Panel(const std::byte* panel, std::int64_t b) : block(panel + 544 * b) {}
         FR_INLINE __m256 scale(int h) const { return load_f16(block + 16 * h); }
     };
-    // Directly: |q| times x with the sign of q moved over. A pair reaches 2 * 128 * 127 = 32512.
-    template <int kTokens>
-    FR_INLINE static void dots32(const Panel& block, const Activations& x, __m256i (&dots)[kTokens][2]) {
+    // |q| times x with the sign of q moved over.
+    template <int kTokens, typename Block>
+    FR_INLINE static void add(const Block& block, const Activations& x, Sums<kTokens>& sums) {
+        __m256i dots[kTokens][2];
         FR_UNROLL
         for (int w = 0; w < 8; ++w) {
             FR_UNROLL
@@ -314,51 +332,10 @@ struct Q8_0 {
                 for (int t = 0; t < kTokens; ++t) {
                     const __m256i p = dword_sums(_mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x.word(t, w), q)));
                     dots[t][h] = w == 0 ? p : _mm256_add_epi32(dots[t][h], p);
+                    pin(dots[t][h]);
                 }
             }
         }
-    }
-    // Unpacked: q + 128 = 16 * high + low. Per block and row: 16 * sum(high x) + sum(low x) - 128 * sum(x).
-    struct Unpacked {
-        alignas(64) std::byte high[512];
-        std::byte low[512];
-        __m256 scales[2];
-        FR_INLINE __m256 scale(int h) const { return scales[h]; }
-        FR_INLINE void set(const Panel& from) {
-            FR_UNROLL
-            for (int w = 0; w < 8; ++w) {
-                FR_UNROLL
-                for (int h = 0; h < 2; ++h) {
-                    const __m256i q = _mm256_xor_si256(load(from.block + 32 + at(w, h)), _mm256_set1_epi8(-128));
-                    _mm256_store_si256(reinterpret_cast<__m256i*>(high + at(w, h)), high_nibbles(q));
-                    _mm256_store_si256(reinterpret_cast<__m256i*>(low + at(w, h)), low_nibbles(q));
-                }
-            }
-            for (int h = 0; h < 2; ++h) scales[h] = from.scale(h);
-        }
-    };
-    template <int kTokens>
-    FR_INLINE static void dots32(const Unpacked& block, const Activations& x, __m256i (&dots)[kTokens][2]) {
-        __m256i low[kTokens][2];
-        nibble_dots<kTokens>(UnpackedWords{block.high}, x, dots);
-        FR_UNROLL
-        for (int t = 0; t < kTokens; ++t) {
-            const __m256i offset = _mm256_madd_epi16(x.sum_pair(t), _mm256_set1_epi16(-128));
-            FR_UNROLL
-            for (int h = 0; h < 2; ++h)
-                dots[t][h] = _mm256_add_epi32(_mm256_madd_epi16(dots[t][h], _mm256_set1_epi16(16)), offset);
-        }
-        nibble_dots<kTokens>(UnpackedWords{block.low}, x, low);
-        FR_UNROLL
-        for (int t = 0; t < kTokens; ++t) {
-            FR_UNROLL
-            for (int h = 0; h < 2; ++h) dots[t][h] = _mm256_add_epi32(dots[t][h], dword_sums(low[t][h]));
-        }
-    }
-    template <int kTokens, typename Block>
-    FR_INLINE static void add(const Block& block, const Activations& x, Sums<kTokens>& sums) {
-        __m256i dots[kTokens][2];
-        dots32<kTokens>(block, x, dots);
         FR_UNROLL
         for (int t = 0; t < kTokens; ++t) {
             const __m256 a = x.scale(t);
@@ -407,8 +384,10 @@ template <typename Format, int kTokens>
     store<kTokens>(sums, out, out_stride);
 }
 
-constexpr int kDirectTokens = 4;
+// 4 tokens x 2 vectors of int16 sums leave 8 registers for weights, activations and some of the f32 sums. Three tokens,
+// whose sums would all fit, were no faster (Zen 3).
 constexpr int kTileTokens = 4;
+// Unpacked, 8 KiB of bytes and up to 4 KiB of scales: with the activations of a tile well inside a 32 KiB L1.
 constexpr int kStretchBlocks = 16;
 
 Activations at_token(const Q8Activations& activations, int token, std::int64_t block) {
@@ -422,20 +401,21 @@ Activations at_token(const Q8Activations& activations, int token, std::int64_t b
 }
 
 template <typename Format>
-void all_direct(const std::byte* panel, const Q8Activations& activations, int first, int tokens, float* out,
+void all_direct(const std::byte* panel, const Q8Activations& activations, int tokens, float* out,
                 std::int64_t out_stride) {
     const std::int64_t blocks = activations.cols / kQ8Block;
-    const Activations x = at_token(activations, first, 0);
-    out += first * out_stride;
-    switch (tokens) {
+    int t = 0;
+    for (; t + kTileTokens <= tokens; t += kTileTokens)
+        direct<Format, kTileTokens>(panel, blocks, at_token(activations, t, 0), out + t * out_stride, out_stride);
+    const Activations x = at_token(activations, t, 0);
+    float* rest = out + t * out_stride;
+    switch (tokens - t) {
         case 1:
-            return direct<Format, 1>(panel, blocks, x, out, out_stride);
+            return direct<Format, 1>(panel, blocks, x, rest, out_stride);
         case 2:
-            return direct<Format, 2>(panel, blocks, x, out, out_stride);
+            return direct<Format, 2>(panel, blocks, x, rest, out_stride);
         case 3:
-            return direct<Format, 3>(panel, blocks, x, out, out_stride);
-        case 4:
-            return direct<Format, 4>(panel, blocks, x, out, out_stride);
+            return direct<Format, 3>(panel, blocks, x, rest, out_stride);
         default:
             return;
     }
@@ -474,10 +454,10 @@ void over_stretches(const std::byte* panel, const Q8Activations& activations, in
 template <typename Format>
 void panel_matmul(const std::byte* panel, const Q8Activations& activations, int tokens, float* out,
                   std::int64_t out_stride) {
-    if (tokens <= kDirectTokens)
-        all_direct<Format>(panel, activations, 0, tokens, out, out_stride);
-    else
-        over_stretches<Format>(panel, activations, tokens, out, out_stride);
+    if constexpr (Format::kDirectTokens < INT_MAX) {
+        if (tokens > Format::kDirectTokens) return over_stretches<Format>(panel, activations, tokens, out, out_stride);
+    }
+    all_direct<Format>(panel, activations, tokens, out, out_stride);
 }
 
 }  // namespace

@@ -18,6 +18,12 @@ namespace {
 #ifndef FR_INLINE
 #define FR_INLINE [[gnu::always_inline]] inline
 #define FR_UNROLL _Pragma("GCC unroll 16")
+// Keeps GCC from turning a chain of additions into a tree, whose leaves would not fit the registers.
+#ifdef FR_AVX512_EMULATED
+#define FR_PIN(sum)
+#else
+#define FR_PIN(sum) asm("" : "+v"(sum))
+#endif
 #endif
 
 FR_INLINE __m512i load(const std::byte* p) {
@@ -89,7 +95,10 @@ FR_INLINE __m512i nibble_dot(const Words& words, const Activations& x, int token
 FR_INLINE __m512i nibble_dot(const Words& words, const Activations& x, int token, std::int32_t start) {
     __m512i dot = _mm512_maddubs_epi16(words.of[0], x.word(token, 0));
     FR_UNROLL
-    for (int w = 1; w < 8; ++w) dot = _mm512_add_epi16(dot, _mm512_maddubs_epi16(words.of[w], x.word(token, w)));
+    for (int w = 1; w < 8; ++w) {
+        dot = _mm512_add_epi16(dot, _mm512_maddubs_epi16(words.of[w], x.word(token, w)));
+        FR_PIN(dot);
+    }
     return _mm512_add_epi32(_mm512_madd_epi16(dot, _mm512_set1_epi16(1)), _mm512_set1_epi32(start));
 }
 

@@ -1,0 +1,138 @@
+// Speed of the matmul kernels, one thread.
+//   prefill/<isa>/<type>/<tokens>: one panel after another of a small matrix past many tokens; MAC/cycle, where a cycle
+//     is that of a chain of dependent additions timed beside it (the nominal frequency says little)
+//   decode/<isa>/<type>: one token, weights far larger than the last-level cache; GB/s of weights
+#include <ctime>
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "tensor/random_blocks.h"
+
+namespace frontier {
+namespace {
+
+constexpr std::int64_t kCols = 2048;
+
+double thread_seconds() {
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// Cycles per second of CPU time: the best of several short chains.
+double cycles_per_second() {
+    double best = 0;
+    for (int repeat = 0; repeat < 20; ++repeat) {
+        constexpr int kAdds = 1'000'000;
+        std::uint64_t x = 1;
+        const double start = thread_seconds();
+        for (int i = 0; i < kAdds / 10; ++i)
+            asm volatile(
+                "add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n"
+                "add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n"
+                : "+r"(x));
+        best = std::max(best, kAdds / (thread_seconds() - start));
+    }
+    return best;
+}
+
+std::vector<std::byte> random_panels(DType type, std::int64_t panels) {
+    const std::int64_t bytes = panel_bytes(type, kCols);
+    const std::int64_t blocks = kPanelRows * kCols / dtype_info(type).block_elements;
+    std::vector<std::byte> rows(static_cast<std::size_t>(kPanelRows * row_bytes(type, kCols)));
+    std::vector<std::byte> packed(static_cast<std::size_t>(panels * bytes));
+    for (std::int64_t p = 0; p < panels; ++p) {
+        fill_random_blocks(type, 1, 0, p * blocks, blocks, 0.02F, rows.data());
+        pack_panel(type, rows.data(), kPanelRows, kCols, packed.data() + p * bytes);
+    }
+    return packed;
+}
+
+struct Inputs {
+    Inputs(const KernelTable& table, int tokens)
+        : x(tokens * kCols), quants(x.size()), scales(x.size() / 32), sums(x.size() / 16), out(tokens * kPanelRows) {
+        fill_random_blocks(DType::kF32, 2, 0, 0, static_cast<std::int64_t>(x.size()), 1.0F,
+                           reinterpret_cast<std::byte*>(x.data()));
+        table.quantize_q8(x.data(), static_cast<std::int64_t>(x.size()), quants.data(), scales.data(), sums.data());
+        view = {quants.data(), scales.data(), sums.data(), kCols};
+    }
+    std::vector<float> x;
+    std::vector<std::int8_t> quants;
+    std::vector<float> scales;
+    std::vector<std::int16_t> sums;
+    std::vector<float> out;
+    Q8Activations view;
+};
+
+void multiply(const KernelTable& table, DType type, const std::byte* panel, Inputs& in, int tokens) {
+    const auto i = static_cast<std::size_t>(type);
+    if (table.int8_panel[i] != nullptr)
+        table.int8_panel[i](panel, in.view, tokens, in.out.data(), kPanelRows);
+    else
+        table.float_panel[i](panel, kCols, in.x.data(), kCols, tokens, in.out.data(), kPanelRows);
+}
+
+void prefill(benchmark::State& state, Isa isa, DType type, int tokens) {
+    const KernelTable& table = kernel_table(isa);
+    constexpr std::int64_t kPanels = 8;
+    const auto panels = random_panels(type, kPanels);
+    Inputs in(table, tokens);
+    const double hz = cycles_per_second();
+    std::int64_t next = 0;
+    for (auto _ : state) {
+        multiply(table, type, panels.data() + next * panel_bytes(type, kCols), in, tokens);
+        next = (next + 1) % kPanels;
+        benchmark::DoNotOptimize(in.out.data());
+    }
+    const double macs = static_cast<double>(state.iterations()) * tokens * kPanelRows * kCols;
+    state.counters["MAC/cycle"] = benchmark::Counter(macs / hz, benchmark::Counter::kIsRate);
+}
+
+void decode(benchmark::State& state, Isa isa, DType type) {
+    const KernelTable& table = kernel_table(isa);
+    const std::int64_t bytes = panel_bytes(type, kCols);
+    const std::int64_t distinct = 64;
+    const std::int64_t panels = (256LL << 20) / bytes;  // eight times the usual last-level cache
+    const auto some = random_panels(type, distinct);
+    std::vector<std::byte> all(static_cast<std::size_t>(panels * bytes));
+    for (std::int64_t p = 0; p < panels; ++p)
+        std::copy_n(some.data() + p % distinct * bytes, bytes, all.data() + p * bytes);
+    Inputs in(table, 1);
+    for (auto _ : state)
+        for (std::int64_t p = 0; p < panels; ++p) {
+            multiply(table, type, all.data() + p * bytes, in, 1);
+            benchmark::DoNotOptimize(in.out.data());
+        }
+    const double total = static_cast<double>(state.iterations()) * static_cast<double>(all.size());
+    state.counters["GB/s"] = benchmark::Counter(total * 1e-9, benchmark::Counter::kIsRate);
+}
+
+void register_all() {
+    for (const Isa isa : supported_isas()) {
+        for (const DType type :
+             {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kF32, DType::kF16, DType::kBF16}) {
+            const std::string suffix = fmt::format("{}/{}", isa_name(isa), dtype_name(type));
+            for (const int tokens : {1, 2, 4, 8, 16, 128, 512})
+                benchmark::RegisterBenchmark(fmt::format("prefill/{}/{}", suffix, tokens).c_str(),
+                                             [=](benchmark::State& state) { prefill(state, isa, type, tokens); });
+            benchmark::RegisterBenchmark(("decode/" + suffix).c_str(),
+                                         [=](benchmark::State& state) { decode(state, isa, type); });
+        }
+    }
+}
+
+}  // namespace
+}  // namespace frontier
+
+int main(int argc, char** argv) {
+    benchmark::Initialize(&argc, argv);
+    frontier::register_all();
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+}
