@@ -21,6 +21,8 @@ constexpr std::int64_t kTokenTile = 16;
 constexpr std::int64_t kStreamChunkBytes = 128 << 10;
 // Chunks per thread at least, where there are panels enough: bounds the wait for the last one.
 constexpr std::int64_t kChunksPerThread = 4;
+// Products below this many multiply-adds (about 5 us on one core) run on the caller: a barrier costs as much.
+constexpr std::int64_t kSerialMultiplyAdds = 200'000;
 
 using Q8Sum = std::remove_pointer_t<decltype(Q8Activations::sums)>;
 
@@ -136,14 +138,15 @@ void Products::run(std::span<const ProductPart> parts, Epilogue epilogue, const 
     job.block_tokens = std::clamp(fitting, kTokenTile, kMaxTokenBlock);
     job.blocks = ceil_div(tokens, job.block_tokens);
     const std::int64_t group_bytes = job.blocks > 1 ? l2_bytes / 4 : kStreamChunkBytes;
-    const std::int64_t balanced = ceil_div(job.panels * job.blocks, pool_.threads() * kChunksPerThread);
-    job.group_panels =
-        std::clamp<std::int64_t>(ceil_div(group_bytes, panel_bytes_max), 1, std::max<std::int64_t>(1, balanced));
+    const std::int64_t multiply_adds = job.panels * kPanelRows * job.cols * tokens;
+    const std::int64_t chunks = pool_.threads() * kChunksPerThread;
+    const std::int64_t balanced = std::max<std::int64_t>(1, ceil_div(job.panels * job.blocks, chunks));
+    job.group_panels = std::clamp<std::int64_t>(ceil_div(group_bytes, panel_bytes_max), 1, balanced);
     job.items = ceil_div(job.panels, job.group_panels) * job.blocks;
     const auto body = [&](std::int64_t begin, std::int64_t end, int worker) {
         for (std::int64_t item = begin; item < end; ++item) run_item(job, item, worker);
     };
-    pool_.parallel_for(job.items, 1, std::ref(body));
+    pool_.parallel_for(job.items, multiply_adds <= kSerialMultiplyAdds ? job.items : 1, std::ref(body));
 }
 
 void Products::multiply_panel(const PackedMatrix& matrix, std::int64_t panel, const Job& job, std::int64_t first_token,
