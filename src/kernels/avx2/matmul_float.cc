@@ -87,6 +87,9 @@ void tile(const std::byte* panel, std::int64_t cols, const float* x, std::int64_
         sums.high[t] = continued ? _mm256_loadu_ps(out + t * out_stride + 8) : _mm256_setzero_ps();
     }
     for (std::int64_t k = 0; k + 1 < cols; k += 2) {
+        // See kPrefetchBytes in matmul_int8.cc. F32 alone needs none: one token then does little but read.
+        if constexpr (kTokens == 1 && Reader::kPairBytes == 64)
+            _mm_prefetch(reinterpret_cast<const char*>(panel + 2048), _MM_HINT_T0);
         multiply_add<kTokens>(Reader::even(panel), x + k, stride, sums);
         multiply_add<kTokens>(Reader::odd(panel), x + k + 1, stride, sums);
         panel += Reader::kPairBytes;
@@ -127,29 +130,29 @@ void all_tokens(const std::byte* panel, std::int64_t cols, const float* x, std::
     }
 }
 
-template <typename Reader>
-void panel_matmul(const std::byte* panel, std::int64_t cols, const float* activations, std::int64_t activation_stride,
-                  int tokens, float* out, std::int64_t out_stride) {
-    all_tokens<Reader>(panel, cols, activations, activation_stride, tokens, out, out_stride, false);
+void f32_panel_matmul(const std::byte* panel, std::int64_t cols, const float* activations,
+                      std::int64_t activation_stride, int tokens, float* out, std::int64_t out_stride) {
+    all_tokens<F32Reader>(panel, cols, activations, activation_stride, tokens, out, out_stride, false);
 }
 
-// F16 costs as many instructions to widen as six tokens to multiply, so that for more tokens a stretch of k is widened
-// once: 128 k x 16 rows are 8 KiB, a quarter of the usual first-level cache.
+// Widening competes with the multiply-adds (six tokens of F16 take twice the time of F32), so that for more tokens a
+// stretch of k is widened once: 128 k x 16 rows are 8 KiB, a quarter of the usual first-level cache.
 constexpr std::int64_t kStretch = 128;
 
-void f16_panel_matmul(const std::byte* panel, std::int64_t cols, const float* activations,
-                      std::int64_t activation_stride, int tokens, float* out, std::int64_t out_stride) {
+template <typename Reader>
+void widened_panel_matmul(const std::byte* panel, std::int64_t cols, const float* activations,
+                          std::int64_t activation_stride, int tokens, float* out, std::int64_t out_stride) {
     if (tokens <= kTileTokens) {
-        all_tokens<F16Reader>(panel, cols, activations, activation_stride, tokens, out, out_stride, false);
+        all_tokens<Reader>(panel, cols, activations, activation_stride, tokens, out, out_stride, false);
         return;
     }
     alignas(64) float widened[kStretch * kPanelRows];
     for (std::int64_t k = 0; k < cols; k += kStretch) {
         const std::int64_t count = cols - k < kStretch ? cols - k : kStretch;
         for (std::int64_t i = 0; i < count; i += 2) {  // an odd last k has a padding partner in the panel
-            const std::byte* pair = panel + (k + i) / 2 * F16Reader::kPairBytes;
-            const Weights even = F16Reader::even(pair);
-            const Weights odd = F16Reader::odd(pair);
+            const std::byte* pair = panel + (k + i) / 2 * Reader::kPairBytes;
+            const Weights even = Reader::even(pair);
+            const Weights odd = Reader::odd(pair);
             _mm256_store_ps(widened + i * kPanelRows, even.low);
             _mm256_store_ps(widened + i * kPanelRows + 8, even.high);
             _mm256_store_ps(widened + i * kPanelRows + 16, odd.low);
@@ -163,9 +166,9 @@ void f16_panel_matmul(const std::byte* panel, std::int64_t cols, const float* ac
 }  // namespace
 
 void fill_matmul_float(KernelTable& table) {
-    table.float_panel[static_cast<int>(DType::kF32)] = panel_matmul<F32Reader>;
-    table.float_panel[static_cast<int>(DType::kBF16)] = panel_matmul<BF16Reader>;
-    table.float_panel[static_cast<int>(DType::kF16)] = f16_panel_matmul;
+    table.float_panel[static_cast<int>(DType::kF32)] = f32_panel_matmul;
+    table.float_panel[static_cast<int>(DType::kF16)] = widened_panel_matmul<F16Reader>;
+    table.float_panel[static_cast<int>(DType::kBF16)] = widened_panel_matmul<BF16Reader>;
 }
 
 }  // namespace frontier::avx2

@@ -131,6 +131,7 @@ FR_INLINE void unpack_nibbles(const std::byte* nibbles, std::byte* bytes) {
 // ---- Q4_0. A format says where a block lies (`Panel`), how it looks unpacked (`Unpacked`), and how to add it.
 
 struct Q4_0 {
+    static constexpr int kBlockBytes = 288;
     static constexpr int kDirectTokens = 24;
     struct Panel {
         const std::byte* block;
@@ -166,6 +167,7 @@ struct Q4_0 {
 // ---- Q4_K
 
 struct Q4_K {
+    static constexpr int kBlockBytes = 2368 / 8;  // of 32 k, on average
     static constexpr int kDirectTokens = 4;
     struct Panel {
         const std::byte* superblock;
@@ -218,6 +220,7 @@ struct Q4_K {
 // ---- Q6_K
 
 struct Q6_K {
+    static constexpr int kBlockBytes = 3360 / 8;  // of 32 k, on average
     static constexpr int kDirectTokens = 4;
     struct Words {  // six bits, 0..63
         const std::byte* nibbles;
@@ -312,6 +315,7 @@ struct Q6_K {
 // ---- Q8_0
 
 struct Q8_0 {
+    static constexpr int kBlockBytes = 544;
     static constexpr int kDirectTokens = INT_MAX;
     struct Panel {
         const std::byte* block;
@@ -356,11 +360,22 @@ FR_INLINE void store(const Sums<kTokens>& sums, float* out, std::int64_t out_str
     }
 }
 
+// The hardware's prefetcher alone reads panels at 70% of the bandwidth of a plain reading loop; asking this far ahead
+// gives 90% (Zen 3, one core: 14.6 and 18.1 of 20.2 GB/s for Q4_0; 1 KiB and 8 KiB give less). What is asked for beyond
+// the panel's end is the next panel.
+constexpr std::int64_t kPrefetchBytes = 2048;
+
 template <typename Format, int kTokens>
 [[gnu::noinline]] void direct(const std::byte* panel, std::int64_t blocks, Activations x, float* out,
-                              std::int64_t out_stride) {
+                              std::int64_t out_stride, bool prefetch) {
     Sums<kTokens> sums = {};
+    const std::byte* ahead = panel + kPrefetchBytes;
     for (std::int64_t b = 0; b < blocks; ++b) {
+        if (prefetch) {
+            for (int i = 0; i < Format::kBlockBytes; i += 64)
+                _mm_prefetch(reinterpret_cast<const char*>(ahead + i), _MM_HINT_T0);
+            ahead += Format::kBlockBytes;
+        }
         Format::template add<kTokens>(typename Format::Panel(panel, b), x, sums);
         x.advance(1);
     }
@@ -400,22 +415,24 @@ Activations at_token(const Q8Activations& activations, int token, std::int64_t b
     return x;
 }
 
+// The first tile of tokens brings the panel into the caches.
 template <typename Format>
 void all_direct(const std::byte* panel, const Q8Activations& activations, int tokens, float* out,
                 std::int64_t out_stride) {
     const std::int64_t blocks = activations.cols / kQ8Block;
     int t = 0;
     for (; t + kTileTokens <= tokens; t += kTileTokens)
-        direct<Format, kTileTokens>(panel, blocks, at_token(activations, t, 0), out + t * out_stride, out_stride);
+        direct<Format, kTileTokens>(panel, blocks, at_token(activations, t, 0), out + t * out_stride, out_stride,
+                                    t == 0);
     const Activations x = at_token(activations, t, 0);
     float* rest = out + t * out_stride;
     switch (tokens - t) {
         case 1:
-            return direct<Format, 1>(panel, blocks, x, rest, out_stride);
+            return direct<Format, 1>(panel, blocks, x, rest, out_stride, t == 0);
         case 2:
-            return direct<Format, 2>(panel, blocks, x, rest, out_stride);
+            return direct<Format, 2>(panel, blocks, x, rest, out_stride, t == 0);
         case 3:
-            return direct<Format, 3>(panel, blocks, x, rest, out_stride);
+            return direct<Format, 3>(panel, blocks, x, rest, out_stride, t == 0);
         default:
             return;
     }
