@@ -14,12 +14,8 @@ KernelTable scalar_table() {
     scalar::fill_quantize(table);
     scalar::fill_matmul_float(table);
     scalar::fill_matmul_int8(table);
-#ifdef FRONTIER_HAVE_scalar_elementwise
     scalar::fill_elementwise(table);
-#endif
-#ifdef FRONTIER_HAVE_scalar_attention
     scalar::fill_attention(table);
-#endif
     return table;
 }
 
@@ -30,12 +26,8 @@ KernelTable avx2_table() {
     avx2::fill_quantize(table);
     avx2::fill_matmul_float(table);
     avx2::fill_matmul_int8(table);
-#ifdef FRONTIER_HAVE_avx2_elementwise
     avx2::fill_elementwise(table);
-#endif
-#ifdef FRONTIER_HAVE_avx2_attention
     avx2::fill_attention(table);
-#endif
     return table;
 }
 
@@ -48,12 +40,8 @@ KernelTable avx512_table(const CpuFeatures& features) {
         avx512_vnni::fill_matmul_int8(table);
     else
         avx512::fill_matmul_int8(table);
-#ifdef FRONTIER_HAVE_avx512_elementwise
     avx512::fill_elementwise(table);
-#endif
-#ifdef FRONTIER_HAVE_avx512_attention
     avx512::fill_attention(table);
-#endif
     return table;
 }
 
