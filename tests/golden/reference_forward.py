@@ -80,7 +80,9 @@ class Decoder:
         angle = np.arange(len(x))[:, None] * self.inv_freq
         cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
         half = self.head_dim // 2
-        first, second = (slice(0, None, 2), slice(1, None, 2)) if self.arch == "llama" else (slice(half), slice(half, None))
+        first, second = slice(half), slice(half, None)
+        if self.arch == "llama":
+            first, second = slice(0, None, 2), slice(1, None, 2)
         out = np.empty_like(x)
         out[..., first] = x[..., first] * cos - x[..., second] * sin
         out[..., second] = x[..., first] * sin + x[..., second] * cos
