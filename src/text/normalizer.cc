@@ -18,15 +18,32 @@ bool is_ascii(std::string_view text) {
     return true;
 }
 
-void map_utf8(std::string& text, int options) {
-    if (is_ascii(text)) return;  // every normal form of ASCII is itself
+void append_mapped(std::string& out, std::string_view text, int options) {
     utf8proc_uint8_t* mapped = nullptr;
     const utf8proc_ssize_t size =
         utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
                      &mapped, static_cast<utf8proc_option_t>(options));
     const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
-    if (size < 0) return;  // out of memory; valid UTF-8 has no other failure
-    text.assign(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(size));
+    // Out of memory; valid UTF-8 has no other failure.
+    out += size < 0 ? text : std::string_view(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(size));
+}
+
+void map_utf8(std::string& text, int options) {
+    if (is_ascii(text)) return;  // every normal form of ASCII is itself
+    // utf8proc 2.8 composes a Hangul syllable with U+11A7, the "no trailing consonant" that is no character of it, and
+    // so loses that character. It never composes with anything, so the text is mapped around it.
+    constexpr std::string_view kNoTrailing = "\xE1\x86\xA7";
+    std::string out;
+    out.reserve(text.size());
+    std::string_view rest = text;
+    while (true) {
+        const std::size_t at = rest.find(kNoTrailing);
+        append_mapped(out, rest.substr(0, at), options);
+        if (at == std::string_view::npos) break;
+        out += kNoTrailing;
+        rest.remove_prefix(at + kNoTrailing.size());
+    }
+    text = std::move(out);
 }
 
 // Replaces every character by what `map(code)` says, 0 dropping it.
@@ -123,11 +140,15 @@ std::string Normalizer::apply(std::string_view input, bool first) const {
                 map_utf8(text, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
                 break;
             case Op::kLowercase:
+                // The one character whose lower case is two: i with a combining dot.
+                replace_all(text, "\xC4\xB0", "i\xCC\x87");
                 map_chars(text, [](char32_t c) {
                     return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
                 });
                 break;
             case Op::kStripAccents:
+                // The one character whose lower case is two: i with a combining dot.
+                replace_all(text, "\xC4\xB0", "i\xCC\x87");
                 map_chars(text, [](char32_t c) { return is_mark(c) ? 0 : c; });
                 break;
             case Op::kPrepend:

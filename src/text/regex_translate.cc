@@ -9,7 +9,8 @@ namespace {
 // White_Space, written as class members. PCRE2's own \s counts U+180E too.
 constexpr std::string_view kSpaceMembers =
     R"(\x09-\x0D\x20\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
-constexpr std::string_view kWordMembers = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+// Below U+0100 Oniguruma goes by ISO 8859-1, where superscripts and fractions are word characters.
+constexpr std::string_view kWordMembers = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 constexpr std::string_view kHexMembers = "0-9a-fA-F";
 // Classes inside classes inside ...; real patterns have two levels.
 constexpr int kMaxClassDepth = 16;
@@ -50,6 +51,13 @@ private:
                 return members(kWordMembers, false);
             case 'h':
                 return members(kHexMembers, false);
+            case 'b':
+            case 'B':
+                // PCRE2 would decide by its own idea of \w.
+                if (in_class) break;
+                at_ += 2;
+                if (kind == 'b') return fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWordMembers);
+                return fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWordMembers);
             case 'S':
                 if (!in_class) return members(kSpaceMembers, true);
                 break;

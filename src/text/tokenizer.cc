@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "text/tokenizer_impl.h"
 #include "text/unicode.h"
@@ -128,9 +129,8 @@ Status TokenizerImpl::init() {
             return bad_input("{}: added token {} has {} bytes, at most {} are allowed", spec_.where, token.id,
                              piece.size(), kMaxAddedTokenBytes);
         // Control tokens are sought in the text as it came, so that what is trusted stays known.
-        if (token.normalized && !token.special && !normalizer_.empty())
-            normalized_added_.add(valid_utf8_prefix(piece) == piece.size() ? normalizer_.apply(piece, false) : piece,
-                                  token);
+        if (in_normalized_text(token))
+            normalized_added_.add(normalized_content(token), token);
         else
             added_.add(piece, token);
     }
@@ -144,16 +144,37 @@ Status TokenizerImpl::init() {
     return {};
 }
 
+bool TokenizerImpl::in_normalized_text(const AddedToken& token) const {
+    return token.normalized && !token.special && !normalizer_.empty();
+}
+
+std::string TokenizerImpl::normalized_content(const AddedToken& token) const {
+    const std::string& piece = spec_.pieces[static_cast<std::size_t>(token.id)];
+    return valid_utf8_prefix(piece) == piece.size() ? normalizer_.apply(piece, true) : piece;
+}
+
 void TokenizerImpl::build_bytes() {
-    std::vector<bool> raw(spec_.pieces.size());  // added tokens stand for themselves
-    for (const AddedToken& token : spec_.added_tokens) raw[static_cast<std::size_t>(token.id)] = true;
+    std::vector<bool> raw(spec_.pieces.size());  // added tokens stand for themselves, as the text they are found as
+    std::unordered_map<TokenId, std::string> normalized;
+    for (const AddedToken& token : spec_.added_tokens) {
+        raw[static_cast<std::size_t>(token.id)] = true;
+        if (in_normalized_text(token)) normalized[token.id] = normalized_content(token);
+    }
     bytes_.reserve(spec_.pieces.size());
     for (std::size_t id = 0; id < spec_.pieces.size(); ++id) {
         std::string text = spec_.pieces[id];
-        if (!raw[id]) {
+        bool found_normalized = false;
+        if (raw[id]) {
+            const auto found = normalized.find(static_cast<TokenId>(id));
+            found_normalized = found != normalized.end();
+            if (found_normalized) text = found->second;
+        }
+        if (!raw[id] || found_normalized) {
             for (const DecodeStep& step : spec_.decode_steps) {
                 if (step.op == DecodeStep::Op::kReplace) {
                     replace_all(text, step.pattern, step.content);
+                } else if (raw[id]) {
+                    continue;
                 } else if (step.op == DecodeStep::Op::kByteLevel) {
                     std::string decoded;
                     if (append_from_byte_level(decoded, text)) text = std::move(decoded);

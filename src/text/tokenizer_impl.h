@@ -41,6 +41,8 @@ private:
 
     Status check_spec() const;
     void fill_defaults();
+    bool in_normalized_text(const AddedToken& token) const;
+    std::string normalized_content(const AddedToken& token) const;
     void build_bytes();
     TokenType type(TokenId id) const;
 

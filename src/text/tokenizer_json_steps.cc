@@ -183,7 +183,9 @@ Status read_pre_tokenizer(const Json& value, const std::string& path, TokenizerS
         FR_ASSIGN(const bool single, json_bool_or(value, "individual_digits", false, where));
         spec.split_steps.push_back(regex_step(single ? R"(\p{N})" : R"(\p{N}+)"));
     } else if (type == "Whitespace") {
-        spec.split_steps.push_back(regex_step(R"(\w+|[^\w\s]+)", SplitBehavior::kRemoved, true));
+        // \w+|[^\w\s]+ with \w as Rust's regex has it, which the reference uses here and nowhere else.
+        constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200C}\x{200D})";
+        spec.split_steps.push_back(regex_step(fmt::format("[{0}]+|[^{0}\\s]+", kWord), SplitBehavior::kRemoved, true));
     } else if (type == "WhitespaceSplit") {
         spec.split_steps.push_back(regex_step(R"(\s)", SplitBehavior::kRemoved));
     } else if (type == "Punctuation") {
