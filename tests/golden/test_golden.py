@@ -12,7 +12,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import VALID_TEXT, Expect, frontier, golden, host_isas, model  # noqa: E402
 
 GOLDEN = golden()
-# The weights' share of the reference's perplexity that the engine's own rounding may move.
+SOAK = bool(os.environ.get("FRONTIER_SOAK"))
+# How far the engine's own rounding may move a perplexity: the contract for every instruction set at equal weights.
 PERPLEXITY_TOLERANCE = 0.001
 
 
@@ -22,8 +23,8 @@ def specs(entry):
 
 class Greedy(Expect, unittest.TestCase):
     def greedy(self, spec, prompt, *flags):
-        return self.json_of(frontier("run", spec, "--json", "--temperature", "0", "-n", "32", "--ignore-eos", "-p",
-                                     prompt["prompt"], *flags))
+        return self.json_of(frontier("run", spec, "--json", "--temperature", "0", "-n", "32", "--ignore-eos",
+                                     "--parse-special", "-p", prompt["prompt"], *flags))
 
     def test_reference_path_gives_every_token(self):
         for name, entry in GOLDEN["models"].items():
@@ -62,10 +63,13 @@ class Perplexity(Expect, unittest.TestCase):
         return self.json_of(frontier("eval", "perplexity", spec, "--json", "--text", text, "--method", method, *flags,
                                      timeout_s=600))
 
-    def test_whole_text_in_both_formats(self):
+    def test_whole_text(self):
+        """Every method on the smaller model in both formats; the larger one once, all of it in the soak."""
         for name, entry in GOLDEN["models"].items():
             for method, expected in entry.get("perplexity", {}).items():
                 for spec in specs(entry):
+                    if name == "tale-7m" and not SOAK and (method, spec[-5:]) != ("bos_window_512", ".gguf"):
+                        continue
                     with self.subTest(model=name, method=method, spec=spec):
                         row = self.perplexity(spec, method)
                         self.assertEqual(row["tokens_scored"], expected["tokens_scored"])
