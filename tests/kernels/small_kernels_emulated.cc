@@ -1,5 +1,4 @@
 // The AVX-512 elementwise and attention sources over SIMDe, compiled with the flags of the AVX2 kernels.
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors that AVX2 code passes in memory; nothing else links with them
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/x86/avx512.h>
 #include <simde/x86/f16c.h>
