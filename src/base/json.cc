@@ -1,30 +1,46 @@
 #include "base/json.h"
 
 #include <cmath>
+#include <vector>
 
 namespace frontier {
 namespace {
 
-// Depth is bounded by a scan over the text, before the parser builds anything.
-bool depth_within(std::string_view text, int max_depth) {
-    int depth = 0;
+// Bounds that hold before the parser builds anything: "" or what is wrong with the text.
+std::string check_bounds(std::string_view text, int max_depth) {
+    if (text.find('\0') != std::string_view::npos) return "holds a zero byte";
+    std::vector<int> members;  // per open object or array
     bool in_string = false;
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
         if (in_string) {
-            if (c == '\\')
+            if (c == '\\') {
                 ++i;
-            else if (c == '"')
+            } else if (c == '"') {
                 in_string = false;
+            }
         } else if (c == '"') {
             in_string = true;
         } else if (c == '{' || c == '[') {
-            if (++depth > max_depth) return false;
+            members.push_back(0);
+            if (std::ssize(members) > max_depth) return fmt::format("JSON is nested deeper than {} levels", max_depth);
         } else if (c == '}' || c == ']') {
-            --depth;
+            if (!members.empty()) members.pop_back();
+        } else if (c == ':' && !members.empty() && ++members.back() > kMaxJsonMembers) {
+            return fmt::format("a JSON object has more than {} members", kMaxJsonMembers);
         }
     }
-    return true;
+    return {};
+}
+
+// The library's message without its identifier in brackets, and short and printable although it quotes the input.
+std::string readable(std::string_view message) {
+    if (const auto end = message.find("] "); end != std::string_view::npos) message.remove_prefix(end + 2);
+    constexpr std::size_t kMostBytes = 160;
+    std::string text(message.substr(0, kMostBytes));
+    for (char& c : text)
+        if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7E) c = '?';
+    return message.size() > kMostBytes ? text + "..." : text;
 }
 
 std::unexpected<Error> wrong_type(const Json& value, std::string_view field, std::string_view where,
@@ -77,14 +93,12 @@ Result<std::string> to_string(const Json& value, std::string_view field, std::st
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view where, int max_depth) {
-    if (!depth_within(text, max_depth)) return bad_input("{}: JSON is nested deeper than {} levels", where, max_depth);
+    if (const std::string problem = check_bounds(text, max_depth); !problem.empty())
+        return bad_input("{}: {}", where, problem);
     try {
         return Json::parse(text);
-    } catch (const nlohmann::json::exception& e) {
-        // The library's text starts with an identifier in brackets, which means nothing to the user.
-        std::string_view message = e.what();
-        if (const auto end = message.find("] "); end != std::string_view::npos) message.remove_prefix(end + 2);
-        return bad_input("{}: invalid JSON: {}", where, message);
+    } catch (const std::exception& e) {  // syntax, or memory
+        return bad_input("{}: invalid JSON: {}", where, readable(e.what()));
     }
 }
 

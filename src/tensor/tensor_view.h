@@ -23,7 +23,11 @@ struct TensorInfo {
         return n;
     }
     std::int64_t cols() const { return shape.empty() ? 1 : shape.back(); }
-    std::int64_t rows() const { return shape.empty() ? 1 : elements() / shape.back(); }
+    std::int64_t rows() const {
+        std::int64_t n = 1;
+        for (std::size_t i = 0; i + 1 < shape.size(); ++i) n *= shape[i];
+        return n;
+    }
     std::int64_t bytes() const { return row_bytes(type, elements()); }
 };
 

@@ -62,6 +62,17 @@ TEST(ParseJson, NestingIsBounded) {
     EXPECT_TRUE(parse_json(siblings + "0]", "x.json"));
 }
 
+TEST(ParseJson, LargeObjectsZeroBytesAndLongTokensAreRefusedShortly) {
+    std::string members = "{";
+    for (int i = 0; i < kMaxJsonMembers; ++i) members += fmt::format("\"k{}\":{{\"a:b\":0}},", i);
+    EXPECT_TRUE(parse_json(members.substr(0, members.size() - 1) + "}", "x.json"));
+    EXPECT_THAT(error_of(members + "\"one\":1}"), HasSubstr("more than 10000 members"));
+    EXPECT_THAT(error_of(std::string("{}\0garbage", 10)), HasSubstr("zero byte"));
+    const std::string error = error_of("{\"a\": \"" + std::string(1'000'000, '\xC3'));
+    EXPECT_LT(error.size(), 300U);
+    for (const char c : error) EXPECT_TRUE(c >= 0x20 && c <= 0x7E);
+}
+
 TEST(ParseJson, HugeNumbers) {
     EXPECT_THAT(error_of("1e999"), HasSubstr("invalid JSON: "));
     EXPECT_THAT(error_of("[-1e400]"), HasSubstr("invalid JSON: "));
