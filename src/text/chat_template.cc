@@ -3,6 +3,7 @@
 #include "base/check.h"
 
 #include "text/jinja_eval.h"
+#include "text/jinja_json.h"
 #include "text/jinja_parser.h"
 
 namespace frontier {
@@ -93,12 +94,15 @@ Result<RenderedText> ChatTemplate::render(const std::vector<ChatMessage>& messag
     jinja::Meter meter(limits);
     auto context = make_context(meter, messages, options);
     if (!context) return bad_input("{}: chat template: {}", program_->where, context.error().text);
-    jinja::Interpreter interpreter(limits, std::move(*context));
+    jinja::Interpreter interpreter(limits, std::move(*context), options.now_unix_s);
     auto text = interpreter.run(program_->body);
     if (!text) {
         return bad_input("{}: chat template: line {}: {}", program_->where, interpreter.line(), text.error().text);
     }
-    return RenderedText{text->bytes(), text->untrusted()};
+    RenderedText rendered{text->bytes(), {}};
+    rendered.untrusted.reserve(text->untrusted().size());
+    for (const auto& range : text->untrusted()) rendered.untrusted.push_back({range.begin, range.end});
+    return rendered;
 }
 
 }  // namespace frontier

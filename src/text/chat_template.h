@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@ namespace frontier {
 struct ChatMessage {
     std::string role;
     std::string content;
-    Json fields;  // further keys of the message: tool_calls, name, reasoning_content ...; null = none
+    Json fields;  // further keys of the message: tool_calls, name, reasoning_content ...; null = none. They win
 };
 
 struct RenderedText {
@@ -35,6 +36,7 @@ struct ChatOptions {
     std::string bos_token;  // trusted; empty if the model has none
     std::string eos_token;
     Json variables;  // further template variables: tools, enable_thinking, date_string ...; null = none
+    std::optional<std::int64_t> now_unix_s;  // what strftime_now shows, as local time; without it, the clock
 };
 
 class ChatTemplate {

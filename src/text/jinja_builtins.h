@@ -1,6 +1,9 @@
 // The filters, tests, methods and functions of the language.
 #pragma once
 
+#include <initializer_list>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 

@@ -28,8 +28,8 @@ Result<BoundArgs> bind(std::string_view function, const CallArgs& args, std::ini
     return bound;
 }
 
-Interpreter::Interpreter(const Limits& limits, Context context)
-    : meter_(limits), context_(std::move(context)), scope_(std::make_shared<Scope>()) {}
+Interpreter::Interpreter(const Limits& limits, Context context, std::optional<std::int64_t> now_unix_s)
+    : meter_(limits), context_(std::move(context)), now_unix_s_(now_unix_s), scope_(std::make_shared<Scope>()) {}
 
 // Namespaces and captured scopes may refer to each other in cycles; emptying them one by one breaks these.
 Interpreter::~Interpreter() {
@@ -335,6 +335,7 @@ Result<CallArgs> Interpreter::evaluate_arguments(const Expr& expr) {
                                            [&](const auto& named) { return named.first == key.bytes(); });
             FR_TRY(meter_.spend(args.named.size()));
             if (twice) return bad_input("the argument '{}' is given twice", key.bytes());
+            args.untrusted_names |= key.text().any_untrusted();
             args.named.emplace_back(key.bytes(), item);
         }
     }

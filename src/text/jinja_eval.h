@@ -1,7 +1,9 @@
 // Runs a syntax tree. One Interpreter renders once, on one thread; nothing it makes outlives it.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,6 +17,7 @@ namespace frontier::jinja {
 struct CallArgs {
     std::vector<Value> positional;
     std::vector<std::pair<std::string, Value>> named;
+    bool untrusted_names = false;  // some of the names are the caller's (from **dict)
 };
 
 // Arguments matched to parameter names: values[i] is meaningful where given[i].
@@ -43,7 +46,7 @@ class Interpreter {
 public:
     using Context = std::unordered_map<std::string, Value>;
 
-    Interpreter(const Limits& limits, Context context);
+    Interpreter(const Limits& limits, Context context, std::optional<std::int64_t> now_unix_s = {});
     ~Interpreter();
     Interpreter(const Interpreter&) = delete;
     Interpreter& operator=(const Interpreter&) = delete;
@@ -54,6 +57,7 @@ public:
 
     // For filters, tests, methods and functions.
     Meter& meter() { return meter_; }
+    std::optional<std::int64_t> now_unix_s() const { return now_unix_s_; }
     Result<Value> make_string(Text text, bool markup = false);
     Result<Value> make_list(std::vector<Value> items) { return make_sequence(meter_, Kind::kList, std::move(items)); }
     Result<Value> make_generator(std::vector<Value> items) {
@@ -68,7 +72,7 @@ public:
     Result<Value> call(const Value& callee, CallArgs args);
     Result<Value> call_filter(const std::string& name, const Value& subject, CallArgs args);
     Result<bool> call_test(const std::string& name, const Value& subject, CallArgs args);
-    Result<Value> make_namespace(std::vector<std::pair<std::string, Value>> attributes);
+    Result<Value> make_namespace(std::vector<std::pair<std::string, Value>> attributes, bool untrusted_names);
 
 private:
     enum class Flow : std::uint8_t { kNormal, kBreak, kContinue };
@@ -121,11 +125,11 @@ private:
 
     Meter meter_;
     Context context_;
+    std::optional<std::int64_t> now_unix_s_;
     std::shared_ptr<Scope> scope_;
     std::vector<std::shared_ptr<Scope>> captured_;  // scopes that macros refer to
     std::vector<std::shared_ptr<NamespaceObject>> namespaces_;
     int depth_ = 0;
-    int loop_nesting_ = 0;
     int line_ = 0;
 };
 

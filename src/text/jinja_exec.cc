@@ -143,7 +143,6 @@ Result<Interpreter::Flow> Interpreter::execute_for(const Stmt& statement, Text& 
     if (items->items.empty()) return execute_scoped(statement.otherwise, out);
     auto loop = std::make_shared<LoopObject>();
     loop->items = items;
-    loop->nesting = loop_nesting_++;
     const Value loop_value = Value::object(Kind::kLoop, loop);
     ScopeGuard guard(*this);
     for (std::size_t i = 0; i < items->items.size(); ++i) {
@@ -155,7 +154,6 @@ Result<Interpreter::Flow> Interpreter::execute_for(const Stmt& statement, Text& 
         FR_ASSIGN(const Flow flow, execute(statement.body, out));
         if (flow == Flow::kBreak) break;
     }
-    --loop_nesting_;
     return Flow::kNormal;
 }
 
@@ -273,12 +271,11 @@ Result<Value> Interpreter::call_macro(const MacroObject& macro, CallArgs args) {
         } else if (name == "caller" && node.uses_caller) {
             caller = std::move(value);
         } else if (node.uses_kwargs) {
-            keywords.emplace_back(Value::string(name), std::move(value));
+            keywords.emplace_back(Value::string(Text(name, args.untrusted_names)), std::move(value));
         } else {
             return bad_input("the macro '{}' takes no argument '{}'", node.name, name);
         }
     }
-    const int outer_loops = std::exchange(loop_nesting_, 0);
     Text text;
     {
         const ScopeGuard guard(*this, macro.closure.lock());
@@ -302,7 +299,6 @@ Result<Value> Interpreter::call_macro(const MacroObject& macro, CallArgs args) {
         }
         FR_ASSIGN([[maybe_unused]] const Flow flow, execute(node.body, text));
     }
-    loop_nesting_ = outer_loops;
     return make_string(std::move(text));
 }
 

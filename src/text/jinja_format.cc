@@ -195,7 +195,8 @@ Result<Value> format_percent(Interpreter& interpreter, const Value& format, cons
     for (std::size_t at = bytes.find('%'); at != std::string::npos; at = bytes.find('%', begin)) {
         out.append_slice(text, begin, at);
         parser.position = at + 1;
-        FR_ASSIGN(const Text piece, parser.convert());
+        FR_ASSIGN(Text piece, parser.convert());
+        if (text.any_untrusted_in(at, parser.position)) piece.distrust();  // flags and widths were the caller's
         FR_TRY(interpreter.meter().scan(piece.cost_bytes()));
         FR_TRY(interpreter.meter().check_string(out.size() + piece.size()));
         out.append(piece);
@@ -354,8 +355,8 @@ Result<Value> format_braces(Interpreter& interpreter, const Value& format, const
             }
             FR_ASSIGN(value, interpreter.make_string(std::move(converted)));
         }
-        FR_ASSIGN(const Text piece,
-                  format_value(interpreter, value, colon < field.size() ? field.substr(colon + 1) : ""));
+        FR_ASSIGN(Text piece, format_value(interpreter, value, colon < field.size() ? field.substr(colon + 1) : ""));
+        if (text.any_untrusted_in(i, close)) piece.distrust();  // fill and width were the caller's
         FR_TRY(interpreter.meter().scan(piece.cost_bytes()));
         FR_TRY(interpreter.meter().check_string(out.size() + piece.size()));
         out.append(piece);

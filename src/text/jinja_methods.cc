@@ -58,8 +58,9 @@ std::optional<Value> loop_attribute(const LoopObject& loop, std::string_view nam
     if (name == "first") return Value::boolean(index == 0);
     if (name == "last") return Value::boolean(index + 1 == length);
     if (name == "length") return Value::integer(length);
-    if (name == "depth") return Value::integer(loop.nesting + 1);
-    if (name == "depth0") return Value::integer(loop.nesting);
+    // Only recursive loops are deeper.
+    if (name == "depth") return Value::integer(1);
+    if (name == "depth0") return Value::integer(0);
     if (name == "previtem") return loop_neighbour(loop, -1);
     if (name == "nextitem") return loop_neighbour(loop, 1);
     return std::nullopt;
@@ -214,18 +215,22 @@ Result<Value> make_dict_from(Interpreter& interpreter, const CallArgs& args) {
             }
         }
     }
-    for (const auto& [name, value] : args.named) entries.emplace_back(Value::string(name), value);
+    for (const auto& [name, value] : args.named) {
+        entries.emplace_back(Value::string(Text(name, args.untrusted_names)), value);
+    }
     return make_dict(interpreter.meter(), std::move(entries));
 }
 
 Result<Value> namespace_from(Interpreter& interpreter, const CallArgs& args) {
     FR_ASSIGN(const Value dict, make_dict_from(interpreter, args));
     std::vector<std::pair<std::string, Value>> attributes;
+    bool untrusted_names = false;
     for (const auto& [key, value] : dict.dict().entries) {
         if (!key.is(Kind::kString)) return bad_input("namespace needs names that are strings");
+        untrusted_names |= key.text().any_untrusted();
         attributes.emplace_back(key.bytes(), value);
     }
-    return interpreter.make_namespace(std::move(attributes));
+    return interpreter.make_namespace(std::move(attributes), untrusted_names);
 }
 
 Result<Value> strftime_now(Interpreter& interpreter, const CallArgs& args) {
@@ -235,7 +240,7 @@ Result<Value> strftime_now(Interpreter& interpreter, const CallArgs& args) {
     if (format->size() > kMaxFormatBytes || format->bytes().find('\0') != std::string::npos) {
         return bad_input("strftime_now: the format is longer than {} bytes or holds a zero byte", kMaxFormatBytes);
     }
-    const std::time_t now = std::time(nullptr);
+    const std::time_t now = interpreter.now_unix_s().value_or(std::time(nullptr));
     std::tm local{};
     localtime_r(&now, &local);
     // Any one conversion gives at most some 60 bytes. The extra space tells an empty date from one that does not fit.
@@ -249,11 +254,12 @@ Result<Value> strftime_now(Interpreter& interpreter, const CallArgs& args) {
 
 }  // namespace
 
-Result<Value> Interpreter::make_namespace(std::vector<std::pair<std::string, Value>> attributes) {
+Result<Value> Interpreter::make_namespace(std::vector<std::pair<std::string, Value>> attributes, bool untrusted_names) {
     if (namespaces_.size() >= kMaxNamespaces) return bad_input("more than {} namespaces", kMaxNamespaces);
     FR_TRY(meter_.allocate(sizeof(NamespaceObject) + attributes.size() * sizeof(attributes[0])));
     auto object = std::make_shared<NamespaceObject>();
     object->attributes = std::move(attributes);
+    object->untrusted_names = untrusted_names;
     namespaces_.push_back(object);
     return Value::object(Kind::kNamespace, std::move(object));
 }

@@ -72,7 +72,7 @@ Result<ExprPtr> Parser::parse_tuple(bool with_conditional, bool in_parentheses) 
     bool is_tuple = false;
     while (true) {
         if (!items.empty()) FR_TRY(expect_operator(","));
-        if (at_tuple_end() || (!with_conditional && at_name("recursive"))) break;
+        if (at_tuple_end()) break;
         FR_ASSIGN(ExprPtr item, parse_expression(with_conditional));
         items.push_back(std::move(item));
         if (!at_operator(",")) break;

@@ -142,7 +142,7 @@ Result<Target> Parser::parse_target_item() {
     FR_TRY(check_depth());
     Target target;
     if (skip_operator("(")) {
-        FR_ASSIGN(target, parse_target(false, false));
+        FR_ASSIGN(target, parse_target(false));
         FR_TRY(expect_operator(")"));
         return target;
     }
@@ -155,7 +155,7 @@ Result<Target> Parser::parse_target_item() {
     return target;
 }
 
-Result<Target> Parser::parse_target(bool with_namespace, bool ends_at_in) {
+Result<Target> Parser::parse_target(bool with_namespace) {
     if (with_namespace && look().kind == TokenKind::kOperator && look().text == ".") {
         Target target;
         FR_ASSIGN(target.name, expect_name());
@@ -169,10 +169,8 @@ Result<Target> Parser::parse_target(bool with_namespace, bool ends_at_in) {
     tuple.is_tuple = true;
     tuple.items.push_back(std::move(first));
     while (skip_operator(",")) {
-        if (at_operator("=") || at_operator(")") || (ends_at_in && at_name("in")) ||
-            current().kind == TokenKind::kBlockEnd) {
-            break;
-        }
+        // No end at "in", as in the reference: "for a, in x" is an error there.
+        if (at_operator("=") || at_operator(")") || current().kind == TokenKind::kBlockEnd) break;
         FR_ASSIGN(Target item, parse_target_item());
         tuple.items.push_back(std::move(item));
     }
@@ -181,7 +179,7 @@ Result<Target> Parser::parse_target(bool with_namespace, bool ends_at_in) {
 
 Status Parser::parse_for(Stmt& statement) {
     statement.kind = StmtKind::kFor;
-    FR_ASSIGN(statement.target, parse_target(false, true));
+    FR_ASSIGN(statement.target, parse_target(false));
     if (!skip_name("in")) return fail_here("'in'");
     FR_ASSIGN(statement.expression, parse_tuple(false, false));
     if (skip_name("if")) {
@@ -239,7 +237,7 @@ Status Parser::parse_if(Stmt& statement) {
 }
 
 Status Parser::parse_set(Stmt& statement) {
-    FR_ASSIGN(statement.target, parse_target(true, false));
+    FR_ASSIGN(statement.target, parse_target(true));
     if (skip_operator("=")) {
         statement.kind = StmtKind::kSet;
         FR_ASSIGN(statement.expression, parse_tuple(true, false));

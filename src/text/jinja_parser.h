@@ -60,7 +60,7 @@ private:
     Status parse_loop_control(Stmt& statement);
     Status parse_signature(MacroNode& macro);
     Status parse_macro_body(MacroNode& macro, std::string_view end);
-    Result<Target> parse_target(bool with_namespace, bool ends_at_in);
+    Result<Target> parse_target(bool with_namespace);
     Result<Target> parse_target_item();
 
     // Expressions.

@@ -116,7 +116,7 @@ Status append_namespace_repr(Meter& meter, Text& out, const NamespaceObject& nam
     for (const auto& [key, item] : name_space.attributes) {
         if (!first) out.append(", ", false);
         first = false;
-        FR_TRY(append_string_repr(meter, out, Text(key)));
+        FR_TRY(append_string_repr(meter, out, Text(key, name_space.untrusted_names)));
         out.append(": ", false);
         FR_TRY(append_repr(meter, out, item, depth + 1));
     }

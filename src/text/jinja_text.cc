@@ -46,6 +46,12 @@ void Text::append_slice(const Text& other, std::size_t begin, std::size_t end) {
     }
 }
 
+bool Text::any_untrusted_in(std::size_t begin, std::size_t end) const {
+    const auto range = std::upper_bound(untrusted_.begin(), untrusted_.end(), begin,
+                                        [](std::size_t p, const Range& r) { return p < r.end; });
+    return range != untrusted_.end() && range->begin < end;
+}
+
 Text Text::slice(std::size_t begin, std::size_t end) const {
     Text out;
     out.append_slice(*this, begin, end);

@@ -7,14 +7,15 @@
 #include <string_view>
 #include <vector>
 
-#include "text/chat_template.h"
-
 namespace frontier::jinja {
 
 // Bytes plus the half-open ranges of them that are untrusted: ascending, disjoint, never touching one another.
 class Text {
 public:
-    using Range = RenderedText::Range;
+    struct Range {
+        std::size_t begin = 0;
+        std::size_t end = 0;
+    };
 
     Text() = default;
     explicit Text(std::string bytes, bool untrusted = false);
@@ -32,6 +33,12 @@ public:
     void append(std::string_view bytes, bool untrusted);
     void append_slice(const Text& other, std::size_t begin, std::size_t end);
     Text slice(std::size_t begin, std::size_t end) const;
+    bool any_untrusted_in(std::size_t begin, std::size_t end) const;
+    // For results whose bytes cannot be traced one by one.
+    void distrust() {
+        untrusted_.clear();
+        add_range(0, bytes_.size());
+    }
 
 private:
     void add_range(std::size_t begin, std::size_t end);

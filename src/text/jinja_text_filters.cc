@@ -188,11 +188,13 @@ Result<Value> truncate(Interpreter& interpreter, const Value& subject, const Cal
 Result<Value> tojson(Interpreter& interpreter, const Value& subject, const CallArgs& args) {
     FR_ASSIGN(const BoundArgs bound, bind("tojson", args, {"ensure_ascii", "indent", "separators", "sort_keys"}));
     JsonStyle style;
+    bool untrusted_style = false;
     style.ensure_ascii = bound.given[0] && truthy(bound.values[0]);
     style.sort_keys = bound.given[3] && truthy(bound.values[3]);
     if (bound.given[1] && !bound.values[1].is(Kind::kNone)) {
         if (bound.values[1].is(Kind::kString)) {
             style.indent = bound.values[1].bytes();
+            untrusted_style |= bound.values[1].text().any_untrusted();
         } else {
             FR_ASSIGN(const std::int64_t width, to_integer(bound.values[1], "tojson"));
             if (width > kMaxFieldWidth) return bad_input("tojson: the indent {} is above {}", width, kMaxFieldWidth);
@@ -207,9 +209,11 @@ Result<Value> tojson(Interpreter& interpreter, const Value& subject, const CallA
         if (!is_pair) return bad_input("tojson: separators are two strings");
         style.item_separator = pair.sequence().items[0].bytes();
         style.key_separator = pair.sequence().items[1].bytes();
+        for (const Value& item : pair.sequence().items) untrusted_style |= item.text().any_untrusted();
     }
     Text out;
     FR_TRY(append_json(interpreter.meter(), out, subject, style));
+    if (untrusted_style) out.distrust();
     return interpreter.make_string(std::move(out));
 }
 
@@ -260,7 +264,7 @@ std::string clean_number(std::string_view text) {
         if (text[i] == '_' && between) continue;
         out += text[i];
     }
-    if (out.starts_with('+') && out.size() > 1 && out[1] != '-') out.erase(0, 1);
+    if (out.starts_with('+') && out.size() > 1 && out[1] != '-') out = out.substr(1);
     return out;
 }
 
@@ -286,7 +290,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text, int base) {
         const char letter = static_cast<char>(number[sign + 1] | 0x20);
         const int prefixed = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
         if (prefixed == base || (base == 0 && prefixed != 0)) {
-            number.erase(sign, 2);
+            number = number.substr(0, sign) + number.substr(sign + 2);
             base = prefixed;
         }
     }

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
 #include "text/jinja_limits.h"
 #include "text/jinja_text.h"
 
@@ -127,6 +126,7 @@ struct DictObject : Object {
 };
 struct NamespaceObject : Object {
     std::vector<std::pair<std::string, Value>> attributes;
+    bool untrusted_names = false;
 
     const Value* find(std::string_view name) const;
     void assign(std::string_view name, Value value);
@@ -134,7 +134,6 @@ struct NamespaceObject : Object {
 struct LoopObject : Object {
     std::shared_ptr<SequenceObject> items;
     std::size_t index = 0;
-    int nesting = 0;
     std::optional<std::vector<Value>> last_changed;
 };
 // The method `name` of `self`, or a joiner() with `self` as its separator.
@@ -162,9 +161,6 @@ Result<bool> less(Meter& meter, const Value& a, const Value& b, int depth = 0);
 Status append_str(Meter& meter, Text& out, const Value& value);
 Status append_repr(Meter& meter, Text& out, const Value& value, int depth = 0);
 std::string format_double(double value);
-
-// Caller data: every string, key and scalar is untrusted. Fails when nested too deeply or not UTF-8 objects.
-Result<Value> value_from_json(Meter& meter, const Json& json, int depth = 0);
 
 struct JsonStyle {
     bool ensure_ascii = false;

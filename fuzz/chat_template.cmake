@@ -1,0 +1,1 @@
+frontier_fuzzer(chat_template DEPENDS frontier_text)
