@@ -90,7 +90,7 @@ private:
 
 Result<WeightId> CpuBackend::upload_matrix(const TensorView& tensor) {
     Weight weight;
-    FR_ASSIGN(weight.matrix, pack_matrix(tensor, options_.compute, kernels_, pool_));
+    FR_ASSIGN(weight.matrix, pack_matrix(tensor, options_.compute, kernels_, pool_, options_.repack));
     limits_.weights.push_back({weight.matrix.rows, weight.matrix.cols, false});
     file_bytes_ += weight.matrix.file_bytes;
     weights_.push_back(std::move(weight));
@@ -171,7 +171,7 @@ Status CpuBackend::run(const StepInput& input, const EmbedOp& op) {
     const auto body = [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t t = begin; t < end; ++t) {
             const TokenId token = input.tokens[t];
-            unpack_row(table.type, table.panel(token / kPanelRows), token % kPanelRows, table.cols, out.row(t));
+            table.read_row(token, out.row(t));
         }
     };
     for_rows(pool_, static_cast<std::int64_t>(input.tokens.size()), table.cols, body);

@@ -12,6 +12,10 @@ struct CpuBackendOptions {
     Isa isa = Isa::kScalar;  // must be supported by the host
     ComputeType compute = ComputeType::kAuto;
     int threads = 1;  // the calling thread is one of them
+    // False: matrices stay where upload_matrix found them, which must then outlive the backend, and every product packs
+    // the panels it reads. Slower, but processes share the pages and models larger than memory run. Their values are
+    // not checked at upload. Matrices that --dtype converts are packed all the same.
+    bool repack = true;
 };
 
 std::unique_ptr<Backend> make_cpu_backend(const CpuBackendOptions& options);

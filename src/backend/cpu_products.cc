@@ -72,6 +72,7 @@ Status Products::prepare(const PackedMatrix& matrix, std::int64_t tokens) {
     if (matrix.activations == DType::kF16) FR_TRY(grow(rounded_f16_, tokens * matrix.cols * 4));
     for (WorkerScratch& worker : workers_) {
         FR_TRY(grow(worker.tile, 2 * kMaxTokenBlock * kPanelRows * 4));
+        if (matrix.file_rows != nullptr) FR_TRY(grow(worker.packed, matrix.panel_bytes));
         if (matrix.path == ProductPath::kDequantize) FR_TRY(grow(worker.panel, matrix.cols * kPanelRows * 4));
     }
     return {};
@@ -80,7 +81,9 @@ Status Products::prepare(const PackedMatrix& matrix, std::int64_t tokens) {
 std::int64_t Products::scratch_bytes() const {
     std::size_t bytes = quants_.size_bytes() + scales_.size_bytes() + sums_.size_bytes() + rounded_bf16_.size_bytes() +
                         rounded_f16_.size_bytes();
-    for (const WorkerScratch& worker : workers_) bytes += worker.tile.size_bytes() + worker.panel.size_bytes();
+    for (const WorkerScratch& worker : workers_)
+        bytes += worker.tile.size_bytes() + worker.panel.size_bytes() + worker.packed.size_bytes();
+
     return static_cast<std::int64_t>(bytes);
 }
 
@@ -152,7 +155,7 @@ void Products::run(std::span<const ProductPart> parts, Epilogue epilogue, const 
 void Products::multiply_panel(const PackedMatrix& matrix, std::int64_t panel, const Job& job, std::int64_t first_token,
                               std::int64_t tokens, float* out, std::int64_t out_stride, int worker) {
     const auto type = static_cast<std::size_t>(matrix.type);
-    const std::byte* data = matrix.panel(panel);
+    const std::byte* data = matrix.panel(panel, workers_[worker].packed.data());
     const auto count = static_cast<int>(tokens);
     if (matrix.path == ProductPath::kInt8) {
         const Q8Activations activations{

@@ -45,8 +45,9 @@ private:
         bool f16 = false;
     };
     struct WorkerScratch {
-        AlignedBuffer tile;   // f32 [2][kMaxTokenBlock][16]
-        AlignedBuffer panel;  // f32 [cols][16], a dequantised panel
+        AlignedBuffer tile;    // f32 [2][kMaxTokenBlock][16]
+        AlignedBuffer panel;   // f32 [cols][16], a dequantised panel
+        AlignedBuffer packed;  // a panel of a matrix that lies in file order
     };
 
     Status grow(AlignedBuffer& buffer, std::int64_t bytes);

@@ -89,8 +89,24 @@ std::string_view PackedMatrix::compute_name() const {
     return activations == DType::kF16 ? "f16" : "f32";
 }
 
+const std::byte* PackedMatrix::panel(std::int64_t index, std::byte* scratch) const {
+    if (file_rows == nullptr) return data.data() + index * panel_bytes;
+    const std::int64_t first_row = index * kPanelRows;
+    pack_panel(type, file_rows + first_row * row_bytes(type, cols),
+               static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - first_row)), cols, scratch);
+    return scratch;
+}
+
+void PackedMatrix::read_row(std::int64_t row, float* out) const {
+    if (file_rows != nullptr) {
+        dequantize_row(type, file_rows + row * row_bytes(type, cols), cols, out);
+    } else {
+        unpack_row(type, data.data() + row / kPanelRows * panel_bytes, static_cast<int>(row % kPanelRows), cols, out);
+    }
+}
+
 Result<PackedMatrix> pack_matrix(const TensorView& tensor, ComputeType compute, const KernelTable& kernels,
-                                 ThreadPool& pool) {
+                                 ThreadPool& pool, bool repack) {
     FR_TRY(check_view(tensor));
     const TensorInfo& info = tensor.info;
     PackedMatrix matrix;
@@ -105,9 +121,13 @@ Result<PackedMatrix> pack_matrix(const TensorView& tensor, ComputeType compute, 
     matrix.panels = (matrix.rows + kPanelRows - 1) / kPanelRows;
     matrix.panel_bytes = panel_bytes(matrix.type, matrix.cols);
     matrix.file_bytes = info.bytes();
+    const bool converts = matrix.type != info.type;
+    if (!repack && !converts) {
+        matrix.file_rows = tensor.data.data();
+        return matrix;
+    }
     FR_ASSIGN(matrix.data, AlignedBuffer::allocate(static_cast<std::size_t>(matrix.panels * matrix.panel_bytes)));
 
-    const bool converts = matrix.type != info.type;
     const std::int64_t packed_row_bytes = row_bytes(matrix.type, matrix.cols);
     std::vector<ConversionScratch> scratch(converts ? pool.threads() : 0);
     for (ConversionScratch& worker : scratch) {

@@ -27,15 +27,19 @@ struct PackedMatrix {
     std::int64_t panels = 0;
     std::int64_t panel_bytes = 0;
     std::int64_t file_bytes = 0;
-    AlignedBuffer data;  // [panels][panel_bytes]
+    AlignedBuffer data;                    // [panels][panel_bytes], unless the matrix stays in its file's rows:
+    const std::byte* file_rows = nullptr;  // [rows], in file order; not owned
 
-    const std::byte* panel(std::int64_t index) const { return data.data() + index * panel_bytes; }
-    std::string_view compute_name() const;  // "int8", "f32", "bf16", "f16"
+    // The panel, packed into `scratch` (panel_bytes long) where it lies in file order.
+    const std::byte* panel(std::int64_t index, std::byte* scratch) const;
+    void read_row(std::int64_t row, float* out) const;  // out: [cols]
+    std::string_view compute_name() const;              // "int8", "f32", "bf16", "f16"
 };
 
 // Checks the view, the finiteness of every row (the error names tensor and row) and packs, in parallel over panels.
+// With `repack` off the rows stay where they are, unchecked, unless `compute` wants another type.
 Result<PackedMatrix> pack_matrix(const TensorView& tensor, ComputeType compute, const KernelTable& kernels,
-                                 ThreadPool& pool);
+                                 ThreadPool& pool, bool repack = true);
 
 // Any type to f32, finite.
 Result<std::vector<float>> unpack_vector(const TensorView& tensor);

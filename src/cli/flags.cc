@@ -27,6 +27,9 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
                     "(dequantises too: the reference), bf16, f16")
         ->capture_default_str();
     command.add_option("--kv-type", flags.kv_type, "KV cache: f16 or f32")->capture_default_str();
+    command.add_flag("--no-repack", flags.no_repack,
+                     "leave the weights in the mapped file: slower, but processes share them and models larger than "
+                     "memory run");
     command.add_option(
         "-c,--ctx,--ctx-size", flags.ctx,
         "context in tokens, prompt and output together (0: as trained; default: as trained, at most 4096)");
@@ -44,6 +47,7 @@ Result<LoadedModel> load_with_progress(const ModelFlags& flags, LoadOptions opti
     options.dtype = flags.dtype;
     options.kv_type = flags.kv_type;
     options.threads = flags.threads;
+    options.repack = !flags.no_repack;
     options.context_tokens = flags.ctx;
     ProgressLine line;
     options.progress = [&line](std::int64_t done_bytes, std::int64_t total_bytes) {

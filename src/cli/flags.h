@@ -21,6 +21,7 @@ struct ModelFlags {
     int threads = 0;
     std::int64_t ctx = -1;
     bool json = false;
+    bool no_repack = false;
 };
 
 // MODEL (positional or -m), --json, --log-level: for commands that only read a model's files.

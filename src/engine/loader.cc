@@ -30,8 +30,9 @@ Result<std::int64_t> context_for(const LoadOptions& options, const ModelConfig& 
     return options.context_tokens;
 }
 
-Status check_fit(const ModelSource& source, const KvCacheConfig& cache) {
-    const double weights = static_cast<double>(source.file_bytes()) * kPackedOverhead;
+Status check_fit(const ModelSource& source, const KvCacheConfig& cache, bool repack) {
+    // Pages of the map can be dropped and read again: they need not fit.
+    const double weights = repack ? static_cast<double>(source.file_bytes()) * kPackedOverhead : 0;
     const double kv = static_cast<double>(kv_page_bytes(cache)) * cache.pages;
     const auto available = static_cast<double>(memory_state().available_bytes);
     if (weights + kv <= available) return {};
@@ -73,9 +74,14 @@ Result<LoadedModel> load_model(const LoadOptions& options) {
     FR_ASSIGN(loaded.context_tokens, context_for(options, config));
     const std::int64_t kv_tokens = (loaded.context_tokens + kPageTokens - 1) / kPageTokens * kPageTokens *
                                    std::max<std::int64_t>(1, options.sequences);
-    FR_TRY(check_fit(*loaded.source, kv_cache_config(config, kv_type, kv_tokens)));
+    if (!options.repack && loaded.source->format() == "synthetic")
+        return fail(ErrorCode::kUsage,
+                    "--no-repack: needs a model file, {} is made in memory (frontier synth writes it)",
+                    loaded.source->where());
+    FR_TRY(check_fit(*loaded.source, kv_cache_config(config, kv_type, kv_tokens), options.repack));
 
-    auto backend = make_cpu_backend({.isa = loaded.isa, .compute = compute, .threads = loaded.threads});
+    auto backend =
+        make_cpu_backend({.isa = loaded.isa, .compute = compute, .threads = loaded.threads, .repack = options.repack});
     FR_ASSIGN(auto model, Model::load(*loaded.source, *backend, options.progress));
     FR_ASSIGN(loaded.runner, Runner::create(std::move(backend), std::move(model),
                                             {.max_batch_tokens = options.max_batch_tokens,
