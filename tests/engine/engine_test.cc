@@ -12,10 +12,11 @@ namespace {
 
 const std::string kModel = FRONTIER_SOURCE_DIR "/models/tale-1m-f16.gguf";
 
-LoadedModel load(std::int64_t kv_tokens, std::int32_t max_batch_tokens = 64) {
+LoadedModel load(std::int64_t kv_tokens, std::int32_t max_batch_tokens = 64, bool repack = true) {
     LoadOptions options;
     options.model = kModel;
     options.threads = 1;
+    options.repack = repack;
     options.context_tokens = kv_tokens;
     options.max_batch_tokens = max_batch_tokens;
     auto loaded = load_model(options);
@@ -195,6 +196,20 @@ TEST(Engine, AConversationContinuesInTheCache) {
     other.prompt = {33, 44, 55};
     const RequestId other_id = *engine.submit(other);
     EXPECT_EQ(run_all(engine)[other_id].times.prefill_tokens, 3);
+}
+
+TEST(Engine, RunningFromTheMapGivesTheSameBits) {
+    LoadedModel packed = load(256);
+    LoadedModel mapped = load(256, 64, false);
+    EXPECT_LT(mapped.runner->backend().memory().weight_bytes, packed.runner->backend().memory().weight_bytes / 10);
+    const auto logits_of = [](LoadedModel& loaded) {
+        Sequence sequence;
+        const auto ids = loaded.tokenizer->encode(kPrompts[2]);
+        const BatchEntry entry{.sequence = &sequence, .tokens = ids, .logits = LogitsWanted::kAll};
+        const auto logits = *loaded.runner->forward({&entry, 1});
+        return std::vector<float>(logits.begin(), logits.end());
+    };
+    EXPECT_EQ(logits_of(packed), logits_of(mapped));
 }
 
 TEST(Engine, ZeroTokensAsksForNothing) {
