@@ -18,6 +18,7 @@ struct RunFlags {
     bool no_chat = false;
     bool parse_special = false;
     bool stats = false;
+    bool deterministic = false;  // every path is at present, see add_run_command
 };
 
 Result<std::string> prompt_text(const RunFlags& flags) {
@@ -133,6 +134,10 @@ void add_run_command(CLI::App& app, Action& chosen) {
                       "on a terminal: continue each line as plain text, without a template");
     command->add_flag("--parse-special", flags->parse_special,
                       "control tokens written out in the prompt count as such");
+    // One numeric path serves every row count, and no sum depends on how work is cut, so there is nothing to switch
+    // yet: the flag states the promise that a faster path may not break.
+    command->add_flag("--deterministic", flags->deterministic,
+                      "output bits must not depend on threads, batch or chunks (at present they never do)");
     command->add_flag("--stats", flags->stats,
                       "print the figures on stdout after the text (default: stderr of a terminal)");
     command->callback([&chosen, flags] { chosen = [flags] { return run(*flags); }; });
