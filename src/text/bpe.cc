@@ -180,6 +180,11 @@ std::array<TokenId, 256> byte_tokens(const TokenizerSpec& spec, const PieceIndex
         else
             piece = fmt::format("<0x{:02X}>", byte);
         result[byte] = all.find(piece);
+        // An added token such as "\u00FB" stands for that character. It is not the vocabulary's byte FB, although it is
+        // written like it (DeepSeek's have such tokens for bytes that UTF-8 never uses).
+        if (result[byte] >= 0 && byte >= 0x80 && !spec.types.empty() &&
+            spec.types[static_cast<std::size_t>(result[byte])] == TokenType::kUserDefined)
+            result[byte] = -1;
     }
     return result;
 }

@@ -1,0 +1,1 @@
+frontier_fuzzer(tokenizer_json DEPENDS frontier_text)
