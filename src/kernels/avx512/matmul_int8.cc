@@ -237,23 +237,24 @@ void tile(const std::byte* panel, std::int64_t blocks, Activations x, float* out
 // Eight sums, eight words of weights and the block's scales leave room among 32 registers for what is in flight.
 constexpr int kTileTokens = 8;
 
+Activations at_token(const Q8Activations& activations, int token) {
+    const std::int64_t cols = activations.cols;
+    return {activations.quants + token * cols, activations.scales + token * (cols / 32),
+            activations.sums + token * (cols / 16), cols};
+}
+
 template <typename Format>
 void panel_matmul(const std::byte* panel, const Q8Activations& activations, int tokens, float* out,
                   std::int64_t out_stride) {
-    const std::int64_t cols = activations.cols;
-    const std::int64_t blocks = cols / kQ8Block;
-    Activations x = {activations.quants, activations.scales, activations.sums, cols};
-    const auto step = [&](int done) __attribute__((always_inline)) {
-        tokens -= done;
-        out += done * out_stride;
-        x.quants += done * cols;
-        x.scales += done * (cols / 32);
-        x.sums += done * (cols / 16);
-    };
-    for (; tokens >= kTileTokens; step(kTileTokens)) tile<Format, kTileTokens>(panel, blocks, x, out, out_stride);
-    for (; tokens >= 4; step(4)) tile<Format, 4>(panel, blocks, x, out, out_stride);
-    for (; tokens >= 2; step(2)) tile<Format, 2>(panel, blocks, x, out, out_stride);
-    if (tokens == 1) tile<Format, 1>(panel, blocks, x, out, out_stride);
+    const std::int64_t blocks = activations.cols / kQ8Block;
+    int t = 0;
+    for (; tokens - t >= kTileTokens; t += kTileTokens)
+        tile<Format, kTileTokens>(panel, blocks, at_token(activations, t), out + t * out_stride, out_stride);
+    for (; tokens - t >= 4; t += 4)
+        tile<Format, 4>(panel, blocks, at_token(activations, t), out + t * out_stride, out_stride);
+    for (; tokens - t >= 2; t += 2)
+        tile<Format, 2>(panel, blocks, at_token(activations, t), out + t * out_stride, out_stride);
+    if (tokens - t == 1) tile<Format, 1>(panel, blocks, at_token(activations, t), out + t * out_stride, out_stride);
 }
 
 }  // namespace
