@@ -114,7 +114,8 @@ Result<Text> replace_text(Interpreter& interpreter, const Text& text, const Text
     Text out;
     std::size_t position = 0;
     const std::string& bytes = text.bytes();
-    for (; count != 0; --count) {  // negative: no limit
+    if (count < 0) count = -1;  // no limit; counts down without ever reaching 0
+    for (; count != 0; --count) {
         std::size_t found = find_bytes(bytes, from.bytes(), position);
         if (found == std::string::npos) break;
         out.append_slice(text, position, found);
