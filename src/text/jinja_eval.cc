@@ -39,7 +39,7 @@ Interpreter::~Interpreter() {
 
 Result<Value> Interpreter::make_string(Text text, bool markup) {
     FR_TRY(meter_.check_string(text.size()));
-    FR_TRY(meter_.allocate(sizeof(StringObject) + text.cost_bytes()));
+    FR_TRY(meter_.allocate(kObjectOverheadBytes + sizeof(StringObject) + text.cost_bytes()));
     return Value::string(std::move(text), markup);
 }
 
@@ -393,9 +393,10 @@ Result<Value> Interpreter::evaluate_concat(const Expr& expr) {
     Text out;
     for (const ExprPtr& child : expr.children) {
         FR_ASSIGN(const Value value, evaluate(*child));
-        FR_TRY(append_str(meter_, out, value));
+        FR_TRY(output(out, value));  // charged at once, because the next operand may hold a concatenation of its own
     }
-    return make_string(std::move(out));
+    FR_TRY(meter_.allocate(kObjectOverheadBytes + sizeof(StringObject)));
+    return Value::string(std::move(out));
 }
 
 }  // namespace frontier::jinja

@@ -1,4 +1,8 @@
 // Runs a syntax tree. One Interpreter renders once, on one thread; nothing it makes outlives it.
+//
+// Known differences from the reference: integers have 64 bits; map, select and their like run at once and not when
+// their result is used, so that an error in an unused one is an error; upper and lower follow Unicode's full mappings
+// only for the letters in common use and know no final sigma; functions and methods cannot be printed.
 #pragma once
 
 #include <initializer_list>

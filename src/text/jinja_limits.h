@@ -18,9 +18,15 @@ inline constexpr int kMaxValueDepth = 250;
 // What Jinja's sandbox allows in one range().
 inline constexpr std::int64_t kMaxRangeItems = 100'000;
 // Namespaces live until the end of the rendering, because they are the only values that can form cycles.
-inline constexpr std::size_t kMaxNamespaces = 1'000;
+inline constexpr std::size_t kMaxNamespaces = 100'000;
 // Padding of center, ljust, indent and %-formats; strings grow by repetition only within the memory budget.
 inline constexpr std::int64_t kMaxFieldWidth = 100'000;
+
+// Scalars in a tuple that is a key of a dict. Tuples share their parts, so that without a limit hashing or comparing
+// one of a hundred nodes could take 2^100 steps.
+inline constexpr std::uint64_t kMaxKeyNodes = 1'000;
+// Added to the bytes of each string and container: reference counts, the allocator's share, the slot that holds it.
+inline constexpr std::size_t kObjectOverheadBytes = 64;
 
 struct Limits {
     // Nodes evaluated plus elements and 64-byte blocks of text touched: about a second. A conversation of 1000 messages
@@ -28,7 +34,7 @@ struct Limits {
     std::uint64_t max_steps = 20'000'000;
     // All strings and containers ever made in one rendering, so also the peak. A prompt of a million tokens has about
     // 5 MB and is copied a few times on its way.
-    std::size_t max_allocated_bytes = std::size_t{512} << 20;
+    std::size_t max_allocated_bytes = std::size_t{256} << 20;
     // One string, and the result.
     std::size_t max_string_bytes = std::size_t{64} << 20;
     // Evaluator levels: nested expressions, statements and macro calls. A level takes below 2 KiB of stack in a release

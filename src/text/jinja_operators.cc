@@ -145,7 +145,12 @@ Result<Value> repeat(Interpreter& interpreter, const Value& value, std::int64_t 
         const std::size_t limit = meter.limits().max_string_bytes;
         if (cost != 0 && times > limit / cost) return bad_input("a repeated string is longer than {} bytes", limit);
         Text out;
-        if (cost != 0) {
+        if (cost != 0 && !value.text().any_untrusted()) {
+            std::string bytes;
+            bytes.reserve(value.bytes().size() * times);
+            for (std::uint64_t i = 0; i < times; ++i) bytes += value.bytes();
+            out = Text(std::move(bytes));
+        } else if (cost != 0) {
             for (std::uint64_t i = 0; i < times; ++i) out.append(value.text());
         }
         return interpreter.make_string(std::move(out), value.markup());

@@ -10,7 +10,7 @@ namespace frontier::jinja {
 namespace {
 Status check(Meter& meter, const Text& out, int depth) {
     FR_TRY(meter.spend(1));
-    FR_TRY(meter.check_string(out.size()));
+    FR_TRY(meter.check_string(out.cost_bytes()));
     if (depth > kMaxValueDepth) return bad_input("values nest too deeply to print");
     return {};
 }
@@ -151,7 +151,7 @@ Status append_str(Meter& meter, Text& out, const Value& value) {
     if (value.is(Kind::kString)) {
         FR_TRY(meter.scan(value.text().cost_bytes()));
         out.append(value.text());
-        return meter.check_string(out.size());
+        return meter.check_string(out.cost_bytes());
     }
     return append_repr(meter, out, value, 0);
 }

@@ -211,13 +211,16 @@ Result<Value> rsplit_space(const MethodCall& call, std::int64_t limit) {
 }
 
 // Non-overlapping occurrences counted from the right, positions ascending.
-std::vector<std::size_t> find_from_right(std::string_view bytes, std::string_view needle, std::int64_t limit) {
+Result<std::vector<std::size_t>> find_from_right(Meter& meter, std::string_view bytes, std::string_view needle,
+                                                 std::int64_t limit) {
+    FR_TRY(meter.allocate(bytes.size() + needle.size()));
     const std::string reversed(bytes.rbegin(), bytes.rend());
     const std::string reversed_needle(needle.rbegin(), needle.rend());
     std::vector<std::size_t> found;
     for (std::size_t at = find_bytes(reversed, reversed_needle, 0);
          at != std::string::npos && (limit < 0 || static_cast<std::int64_t>(found.size()) < limit);
          at = find_bytes(reversed, reversed_needle, at + needle.size())) {
+        FR_TRY(meter.allocate(sizeof(std::size_t)));
         found.push_back(bytes.size() - at - needle.size());
     }
     std::reverse(found.begin(), found.end());
@@ -240,8 +243,7 @@ Result<Value> split(const MethodCall& call) {
     FR_TRY(call.meter().scan(bytes.size() + separator->size()));
     std::vector<std::size_t> cuts;
     if (from_right && limit >= 0) {
-        FR_TRY(call.meter().allocate(bytes.size()));
-        cuts = find_from_right(bytes, separator->bytes(), limit);
+        FR_ASSIGN(cuts, find_from_right(call.meter(), bytes, separator->bytes(), limit));
     } else {
         for (std::size_t at = find_bytes(bytes, separator->bytes(), 0);
              at != std::string::npos && (limit < 0 || static_cast<std::int64_t>(cuts.size()) < limit);
@@ -302,7 +304,7 @@ Result<Value> partition(const MethodCall& call) {
     std::size_t at = find_bytes(bytes, separator->bytes(), 0);
     const bool from_right = call.name == "rpartition";
     if (from_right) {
-        const auto found = find_from_right(bytes, separator->bytes(), 1);
+        FR_ASSIGN(const auto found, find_from_right(call.meter(), bytes, separator->bytes(), 1));
         at = found.empty() ? std::string::npos : found[0];
     }
     Text parts[3];
@@ -377,8 +379,7 @@ Result<Value> find(const MethodCall& call) {
                 ++count;
             }
         } else if (call.name.starts_with("r")) {
-            FR_TRY(call.meter().allocate(view.size()));
-            const auto found = find_from_right(view, needle->bytes(), 1);
+            FR_ASSIGN(const auto found, find_from_right(call.meter(), view, needle->bytes(), 1));
             if (!found.empty()) at = range.first + found[0];
         } else {
             at = find_bytes(view, needle->bytes(), 0);
@@ -465,7 +466,8 @@ Result<Value> is_all_case(const MethodCall& call, bool upper) {
 
 Result<Value> pad(const MethodCall& call) {
     FR_ASSIGN(const BoundArgs bound, bind(call.name, call.args, {"width", "fillchar"}, 1));
-    FR_ASSIGN(const std::int64_t width, to_integer(bound.values[0], call.name));
+    FR_ASSIGN(std::int64_t width, to_integer(bound.values[0], call.name));
+    width = std::max<std::int64_t>(width, 0);
     if (width > kMaxFieldWidth) return bad_input("{}: the width {} is above {}", call.name, width, kMaxFieldWidth);
     Text fill(call.name == "zfill" ? "0" : " ");
     if (bound.given[1]) {

@@ -211,6 +211,7 @@ bool is_hashable(const Value& value) {
         case Kind::kView:
             return false;
         case Kind::kTuple: {
+            if (value.sequence().nodes > kMaxKeyNodes) return false;
             const auto& items = value.sequence().items;
             return std::all_of(items.begin(), items.end(), is_hashable);
         }
@@ -227,11 +228,16 @@ Result<int> depth_above(int depth) {
 }  // namespace
 
 Result<Value> make_sequence(Meter& meter, Kind kind, std::vector<Value> items, std::string label) {
-    FR_TRY(meter.allocate(sizeof(SequenceObject) + items.size() * sizeof(Value)));
+    FR_TRY(meter.allocate(kObjectOverheadBytes + sizeof(SequenceObject) + items.size() * sizeof(Value)));
     FR_TRY(meter.spend(items.size()));
     int depth = 0;
-    for (const Value& item : items) depth = std::max(depth, item.depth());
+    std::uint64_t nodes = 1;
+    for (const Value& item : items) {
+        depth = std::max(depth, item.depth());
+        nodes = std::min(nodes + (item.is(Kind::kTuple) ? item.sequence().nodes : 1), kMaxKeyNodes + 1);
+    }
     auto object = std::make_shared<SequenceObject>();
+    object->nodes = nodes;
     FR_ASSIGN(object->depth, depth_above(depth));
     object->items = std::move(items);
     object->label = std::move(label);
@@ -241,7 +247,7 @@ Result<Value> make_sequence(Meter& meter, Kind kind, std::vector<Value> items, s
 Result<Value> make_dict(Meter& meter, std::vector<std::pair<Value, Value>> entries) {
     // A string key is stored a second time in the index.
     constexpr std::size_t kEntryBytes = 4 * sizeof(Value) + sizeof(std::string);
-    FR_TRY(meter.allocate(sizeof(DictObject) + entries.size() * kEntryBytes));
+    FR_TRY(meter.allocate(kObjectOverheadBytes + sizeof(DictObject) + entries.size() * kEntryBytes));
     FR_TRY(meter.spend(entries.size()));
     auto object = std::make_shared<DictObject>();
     int depth = 0;

@@ -111,8 +111,9 @@ struct StringObject : Object {
 struct SequenceObject : Object {
     std::vector<Value> items;
     int depth = 1;
-    std::string label;      // repr of a range; type name of a view
-    bool consumed = false;  // generators
+    std::uint64_t nodes = 1;  // scalars below, counted as often as they are referred to; saturates
+    std::string label;        // repr of a range; type name of a view
+    bool consumed = false;    // generators
 };
 // Keys keep their order of insertion; a later value for the same key replaces the earlier one in place.
 struct DictObject : Object {
