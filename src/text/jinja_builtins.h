@@ -41,9 +41,9 @@ Result<Value> format_braces(Interpreter& interpreter, const Value& format, const
 // Helpers that filters and methods share.
 Result<std::int64_t> to_integer(const Value& value, std::string_view what);  // int or bool
 Result<const Text*> to_string_argument(const Value& value, std::string_view what);
+enum class Casing : std::uint8_t { kUpper, kLower, kTitle, kCapitalize, kSwap };
 // Text with every character mapped, tainted as its source.
-Result<Value> map_case(Interpreter& interpreter, const Text& text, CaseMapping mapping, bool markup);
-Result<Value> capitalize(Interpreter& interpreter, const Text& text, bool markup);
+Result<Value> change_case(Interpreter& interpreter, const Text& text, Casing casing, bool markup);
 Result<Value> strip_text(Interpreter& interpreter, const Text& text, const Value* characters, bool left, bool right,
                          bool markup);
 Result<Text> replace_text(Interpreter& interpreter, const Text& text, const Text& from, const Text& to,

@@ -8,7 +8,7 @@ namespace frontier::jinja {
 
 Result<Value> fold_case(Interpreter& interpreter, const Value& value) {
     if (!value.is(Kind::kString)) return value;
-    return map_case(interpreter, value.text(), CaseMapping::kLower, false);
+    return change_case(interpreter, value.text(), Casing::kLower, false);
 }
 
 Result<Value> get_path(Interpreter& interpreter, const Value& object, const Value& path) {

@@ -17,19 +17,19 @@ bool is_markup(const Value& value) {
 Result<Value> upper(Interpreter& interpreter, const Value& subject, const CallArgs& args) {
     FR_TRY(bind("upper", args, {}));
     FR_ASSIGN(const Text text, interpreter.to_text(subject));
-    return map_case(interpreter, text, CaseMapping::kUpper, is_markup(subject));
+    return change_case(interpreter, text, Casing::kUpper, is_markup(subject));
 }
 
 Result<Value> lower(Interpreter& interpreter, const Value& subject, const CallArgs& args) {
     FR_TRY(bind("lower", args, {}));
     FR_ASSIGN(const Text text, interpreter.to_text(subject));
-    return map_case(interpreter, text, CaseMapping::kLower, is_markup(subject));
+    return change_case(interpreter, text, Casing::kLower, is_markup(subject));
 }
 
-Result<Value> capitalize_filter(Interpreter& interpreter, const Value& subject, const CallArgs& args) {
+Result<Value> capitalize(Interpreter& interpreter, const Value& subject, const CallArgs& args) {
     FR_TRY(bind("capitalize", args, {}));
     FR_ASSIGN(const Text text, interpreter.to_text(subject));
-    return capitalize(interpreter, text, is_markup(subject));
+    return change_case(interpreter, text, Casing::kCapitalize, is_markup(subject));
 }
 
 // Jinja's own title case: a word begins after white space, '-', '(', '{', '[' or '<', not after an apostrophe. The
@@ -236,7 +236,7 @@ Result<Value> format(Interpreter& interpreter, const Value& subject, const CallA
 constexpr NamedFilter kTextFilters[] = {
     {"upper", upper},
     {"lower", lower},
-    {"capitalize", capitalize_filter},
+    {"capitalize", capitalize},
     {"title", title},
     {"trim", trim},
     {"string", string},
