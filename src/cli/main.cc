@@ -4,11 +4,13 @@
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "model/model_store.h"
+#include "platform/map_faults.h"
 
 namespace frontier {
 namespace {
@@ -25,6 +27,14 @@ void read_model_path() {
         rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     set_model_search_path(std::move(folders));
+}
+
+// In a signal handler: only write and _exit.
+void end_with_map_fault(const char* path) {
+    const auto say = [](const char* text) { return write(STDERR_FILENO, text, std::strlen(text)) >= 0; };
+    const bool said = say("frontier: error: ") && say(path != nullptr ? path : "a mapped file") &&
+                      say(": expected the file to stay as it was when opened, found it cut short or unreadable\n");
+    _exit(said ? static_cast<int>(ErrorCode::kBadInput) : static_cast<int>(ErrorCode::kFailed));
 }
 
 int run_program(int argc, char** argv) {
@@ -62,6 +72,7 @@ int run_program(int argc, char** argv) {
 int main(int argc, char** argv) {
     using namespace frontier;
     init_logging(isatty(STDERR_FILENO) != 0);
+    on_map_fault(end_with_map_fault);
     try {
         read_model_path();
         return run_program(argc, argv);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "platform/map_faults.h"
 #include "platform/topology.h"
 
 namespace frontier {
@@ -124,22 +125,27 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
     file.data_ = static_cast<const std::byte*>(base);
     file.size_bytes_ = static_cast<std::size_t>(info.st_size);
     file.path_ = path;
+    file.fault_entry_ = record_map(file.data_, file.size_bytes_, path);
     return file;
 }
 
 MappedFile::~MappedFile() {
-    if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_bytes_);
+    if (data_ == nullptr) return;
+    forget_map(fault_entry_);
+    munmap(const_cast<std::byte*>(data_), size_bytes_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_bytes_(std::exchange(other.size_bytes_, 0)),
-      path_(std::move(other.path_)) {}
+      path_(std::move(other.path_)),
+      fault_entry_(std::exchange(other.fault_entry_, -1)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_bytes_, other.size_bytes_);
     std::swap(path_, other.path_);
+    std::swap(fault_entry_, other.fault_entry_);
     return *this;
 }
 

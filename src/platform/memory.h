@@ -55,6 +55,7 @@ private:
     const std::byte* data_ = nullptr;
     std::size_t size_bytes_ = 0;
     std::string path_;
+    int fault_entry_ = -1;  // see map_faults.h
 };
 
 }  // namespace frontier

@@ -1,8 +1,10 @@
 #include "platform/memory.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -14,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "platform/map_faults.h"
 #include "platform/topology.h"
 
 namespace frontier {
@@ -162,6 +165,39 @@ TEST_F(MappedFileTest, Errors) {
         ASSERT_EQ(chmod(secret.c_str(), 0), 0);
         expect_error(secret, "Permission denied");
     }
+}
+
+void say_and_exit(const char* path) {
+    std::fprintf(stderr, "fault in %s", path != nullptr ? path : "?");
+    std::_Exit(3);
+}
+
+// The second of two mapped files loses all but its first page.
+TEST_F(MappedFileTest, AFileCutShortEndsTheProgramWithItsName) {
+    const std::string path = write("cut\n", 40000);
+    auto other = MappedFile::open(write("other", 40000));
+    auto file = MappedFile::open(path);
+    ASSERT_TRUE(other.has_value() && file.has_value());
+    MappedFile kept = std::move(*file);
+    std::filesystem::resize_file(path, 4096);
+    const auto read_last = [&] {
+        on_map_fault(say_and_exit);
+        const volatile std::byte* bytes = kept.bytes().data();
+        std::_Exit(static_cast<int>(bytes[39999]) & 0);
+    };
+    EXPECT_EXIT(read_last(), ::testing::ExitedWithCode(3), "^fault in [^\n]*cut\\?$");
+}
+
+TEST_F(MappedFileTest, OtherBusErrorsStayWhatTheyAre) {
+    auto file = MappedFile::open(write("plain", 100));
+    ASSERT_TRUE(file.has_value());
+    const auto raise_elsewhere = [] {
+        on_map_fault(say_and_exit);
+        std::raise(SIGBUS);
+        std::raise(SIGBUS);
+        std::_Exit(0);
+    };
+    EXPECT_EXIT(raise_elsewhere(), ::testing::KilledBySignal(SIGBUS), "");
 }
 
 }  // namespace
