@@ -62,11 +62,11 @@ public:
 
     // Runs the step; `step` is only read. Errors are for faults of the device; shapes are FR_CHECKed.
     virtual Status submit(const Step& step) = 0;
-    // Logits of the last step, [logits_rows][vocab], in the order of input.logits_rows. Waits for the step.
-    virtual Status read_logits(std::span<float> out) = 0;
+    // Logits of the last step, [logits_rows][vocab], in the order of input.logits_rows; they may be changed, and are
+    // valid until the next submit. Waits for the step.
+    virtual Result<std::span<float>> read_logits() = 0;
 
     virtual BackendMemory memory() const = 0;
-    // File bytes of the weights that one decode token reads (one embedding row, all other matrices once).
     virtual std::string compute_type_name() const = 0;  // "int8", "f32", "bf16", "int8+f32" ...: what really ran
 };
 

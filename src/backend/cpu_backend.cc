@@ -41,7 +41,7 @@ public:
     Status create_kv_cache(const KvCacheConfig& config) override;
     void copy_page(PageId from, PageId to) override { attention_.cache().copy_page(from, to); }
     Status submit(const Step& step) override;
-    Status read_logits(std::span<float> out) override;
+    Result<std::span<float>> read_logits() override;
     BackendMemory memory() const override;
     std::string compute_type_name() const override;
 
@@ -81,8 +81,9 @@ private:
     StepLimits limits_;  // shapes of weights and buffers, by id
     std::vector<Weight> weights_;
     std::vector<Buffer> buffers_;
-    AlignedBuffer normed_;    // f32 [max_logits_rows][row_stride(dim)]: final norm of the rows with logits
-    AlignedBuffer logits_;    // f32 [max_logits_rows][row_stride(vocab)]
+    AlignedBuffer normed_;  // f32 [max_logits_rows][row_stride(dim)]: final norm of the rows with logits
+    AlignedBuffer logits_;  // f32 [max_logits_rows][row_stride(vocab)]; [max_logits_rows][vocab] once read
+    bool logits_padded_ = false;
     std::int64_t vocab_ = 0;  // of the last step's logits
     std::int64_t logits_rows_ = 0;
     std::int64_t file_bytes_ = 0;
@@ -255,16 +256,20 @@ Status CpuBackend::run(const StepInput& input, const LogitsOp& op) {
     products_.run({&part, 1}, Epilogue::kStore, normed_.as<float>(), normed_stride, count);
     vocab_ = matrix->rows;
     logits_rows_ = count;
+    logits_padded_ = row_stride(vocab_) != vocab_;
     return {};
 }
 
-Status CpuBackend::read_logits(std::span<float> out) {
-    FR_CHECK(static_cast<std::int64_t>(out.size()) == logits_rows_ * vocab_);
-    for (std::int64_t i = 0; i < logits_rows_; ++i) {
-        std::memcpy(out.data() + i * vocab_, logits_.as<float>() + i * row_stride(vocab_),
-                    static_cast<std::size_t>(vocab_) * sizeof(float));
+// In place: at large vocabularies a second copy of the rows would be the largest buffer of all.
+Result<std::span<float>> CpuBackend::read_logits() {
+    float* logits = logits_.as<float>();
+    if (logits_padded_) {
+        for (std::int64_t i = 1; i < logits_rows_; ++i)
+            std::memmove(logits + i * vocab_, logits + i * row_stride(vocab_),
+                         static_cast<std::size_t>(vocab_) * sizeof(float));
+        logits_padded_ = false;
     }
-    return {};
+    return std::span<float>(logits, static_cast<std::size_t>(logits_rows_ * vocab_));
 }
 
 BackendMemory CpuBackend::memory() const {

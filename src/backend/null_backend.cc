@@ -62,19 +62,19 @@ Status NullBackend::submit(const Step& step) {
     return {};
 }
 
-Status NullBackend::read_logits(std::span<float> out) {
+Result<std::span<float>> NullBackend::read_logits() {
     FR_CHECK(!steps_.empty() && !steps_.back().ops.empty());
     const Step& step = steps_.back();
     const auto* logits = std::get_if<LogitsOp>(&step.ops.back());
     FR_CHECK(logits != nullptr);
     const std::int64_t vocab = limits_.weights[logits->weight.index].rows;
     const auto rows = static_cast<std::int64_t>(step.input.logits_rows.size());
-    FR_CHECK(static_cast<std::int64_t>(out.size()) == rows * vocab);
+    logits_.resize(static_cast<std::size_t>(rows * vocab));
     for (std::int64_t i = 0; i < rows; ++i) {
         const std::int64_t expected = (step.input.tokens[step.input.logits_rows[i]] + 1) % vocab;
-        for (std::int64_t v = 0; v < vocab; ++v) out[i * vocab + v] = -static_cast<float>(std::abs(v - expected));
+        for (std::int64_t v = 0; v < vocab; ++v) logits_[i * vocab + v] = -static_cast<float>(std::abs(v - expected));
     }
-    return {};
+    return std::span<float>(logits_);
 }
 
 BackendMemory NullBackend::memory() const {

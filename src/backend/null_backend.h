@@ -36,7 +36,7 @@ public:
     Status submit(const Step& step) override;
     // Deterministic figures: logit v of row i is -|v - expected_token(i)| with expected_token = the row's input token
     // + 1 modulo the vocabulary, so that greedy generation counts upwards.
-    Status read_logits(std::span<float> out) override;
+    Result<std::span<float>> read_logits() override;
     BackendMemory memory() const override;
     std::string compute_type_name() const override { return "none"; }
 
@@ -56,6 +56,7 @@ private:
     std::vector<Upload> uploads_;
     std::vector<Buffer> buffers_;
     std::vector<Step> steps_;
+    std::vector<float> logits_;
     std::vector<PageCopy> page_copies_;
     RopeConfig rope_;
     std::int64_t file_bytes_ = 0;

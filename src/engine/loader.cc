@@ -12,6 +12,20 @@ namespace {
 // Packed Q4_K is 2.8% larger than its file; scratch and small tensors share the rest.
 constexpr double kPackedOverhead = 1.05;
 
+// What scoring every row of a text may take: a third of the 64 MB that a run may use beyond weights and cache. At 152k
+// entries that leaves 39 rows; more gain nothing measurable.
+constexpr std::int64_t kLogitsBytes = 24'000'000;
+constexpr std::int64_t kMostLogitsRows = 128;
+
+std::int32_t logits_rows(std::int32_t asked, std::int64_t vocab_size) {
+    if (asked > 0) return asked;
+    const std::int64_t row_bytes = vocab_size * static_cast<std::int64_t>(sizeof(float));
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(kLogitsBytes / row_bytes, 1, kMostLogitsRows));
+}
+
+// Positions are 32 bits wide.
+constexpr std::int64_t kMostContextTokens = std::int64_t{1} << 30;
+
 Result<ComputeType> compute_type_from_name(std::string_view name) {
     if (name.empty() || name == "auto") return ComputeType::kAuto;
     if (name == "f32") return ComputeType::kF32;
@@ -27,6 +41,9 @@ Result<std::int64_t> context_for(const LoadOptions& options, const ModelConfig& 
                     options.context_tokens);
     if (options.context_tokens == 0) return trained;
     if (options.context_tokens == -1) return std::min(trained, kDefaultContextTokens);
+    if (options.context_tokens > kMostContextTokens)
+        return fail(ErrorCode::kDoesNotFit, "--ctx: {} tokens asked, the limit is {}", options.context_tokens,
+                    kMostContextTokens);
     return options.context_tokens;
 }
 
@@ -85,7 +102,7 @@ Result<LoadedModel> load_model(const LoadOptions& options) {
     FR_ASSIGN(auto model, Model::load(*loaded.source, *backend, options.progress));
     FR_ASSIGN(loaded.runner, Runner::create(std::move(backend), std::move(model),
                                             {.max_batch_tokens = options.max_batch_tokens,
-                                             .max_logits_rows = options.max_logits_rows,
+                                             .max_logits_rows = logits_rows(options.max_logits_rows, config.vocab_size),
                                              .kv_tokens = kv_tokens,
                                              .kv_type = kv_type}));
     loaded.load_ns = now_ns() - start_ns;

@@ -22,7 +22,7 @@ struct LoadOptions {
     std::int64_t context_tokens = -1;  // -1 = the trained context, at most kDefaultContextTokens; 0 = the trained
     std::int32_t sequences = 1;        // the cache holds this many contexts
     std::int32_t max_batch_tokens = 512;
-    std::int32_t max_logits_rows = 64;
+    std::int32_t max_logits_rows = 64;  // 0: 1 to 128, as many as kLogitsBytes hold
     Model::Progress progress;
 };
 

@@ -47,8 +47,6 @@ Result<std::unique_ptr<Runner>> Runner::create(std::unique_ptr<Backend> backend,
     const KvCacheConfig cache = kv_cache_config(model->config(), options.kv_type, options.kv_tokens);
     FR_TRY(backend->create_kv_cache(cache));
     runner->pages_ = PagePool(cache.pages);
-    runner->logits_.resize(static_cast<std::size_t>(options.max_logits_rows) *
-                           static_cast<std::size_t>(model->config().vocab_size));
     runner->backend_ = std::move(backend);
     runner->model_ = std::move(model);
     runner->options_ = options;
@@ -115,11 +113,9 @@ Result<std::span<const float>> Runner::forward(std::span<const BatchEntry> entri
     }
     model_->record_forward(step_);
     FR_TRY(backend_->submit(step_));
-    const std::span<float> logits(logits_.data(),
-                                  input.logits_rows.size() * static_cast<std::size_t>(model_->config().vocab_size));
-    FR_TRY(backend_->read_logits(logits));
+    FR_ASSIGN(const std::span<const float> logits, backend_->read_logits());
     for (const BatchEntry& entry : entries) entry.sequence->length_tokens += std::ssize(entry.tokens);
-    return std::span<const float>(logits);
+    return logits;
 }
 
 void Runner::truncate(Sequence& sequence, std::int64_t length_tokens) {

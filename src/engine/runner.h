@@ -72,7 +72,6 @@ private:
     RunnerOptions options_;
     PagePool pages_{0};
     Step step_;
-    std::vector<float> logits_;  // [max_logits_rows][vocab]
 };
 
 }  // namespace frontier

@@ -50,8 +50,9 @@ Status check_sampling_params(const SamplingParams& params, std::int32_t vocab_si
         if (id < 0 || id >= vocab_size)
             return fail(ErrorCode::kUsage, "logit_bias: token id {} is outside the vocabulary of {} entries", id,
                         vocab_size);
-        if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity())
-            return out_of_range("logit_bias", bias, "a number (or -inf to forbid)");
+        // Far beyond any logit, yet no number of them can add up to an infinity.
+        if (!(std::abs(bias) <= 1e6F) && bias != kMinusInfinity)
+            return out_of_range("logit_bias", bias, "-1e6 to 1e6 (or -inf to forbid)");
     }
     return {};
 }

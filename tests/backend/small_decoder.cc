@@ -1,5 +1,7 @@
 #include "small_decoder.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 namespace frontier {
@@ -274,9 +276,11 @@ std::vector<float> DecoderRun::forward(const std::vector<Chunk>& chunks,
     if (logits_rows.has_value()) step.input.logits_rows = *logits_rows;
     record(step);
     EXPECT_TRUE(backend_->submit(step).has_value());
-    std::vector<float> logits(step.input.logits_rows.size() * static_cast<std::size_t>(shape_.vocab));
-    EXPECT_TRUE(backend_->read_logits(logits).has_value());
-    return logits;
+    const Result<std::span<float>> logits = backend_->read_logits();
+    EXPECT_TRUE(logits.has_value());
+    EXPECT_EQ(logits->size(), step.input.logits_rows.size() * static_cast<std::size_t>(shape_.vocab));
+    EXPECT_TRUE(std::ranges::equal(*logits, backend_->read_logits().value()));  // may be read again
+    return {logits->begin(), logits->end()};
 }
 
 void DecoderRun::fork(int from, int to) {

@@ -190,8 +190,8 @@ TEST(NullBackendTest, RecordsAndRefuses) {
     step.input = {.tokens = {3, 9}, .positions = {0, 1}, .sequences = {{0, 2, 0, pages}}, .logits_rows = {0, 1}};
     step.ops = {EmbedOp{table, hidden}, LogitsOp{hidden, norm, 1e-5F, table, {}}};
     ASSERT_TRUE(backend.submit(step).has_value());
-    std::vector<float> logits(20);
-    ASSERT_TRUE(backend.read_logits(logits).has_value());
+    const std::span<float> logits = backend.read_logits().value();
+    ASSERT_EQ(logits.size(), 20U);
     EXPECT_EQ(std::max_element(logits.begin(), logits.begin() + 10) - logits.begin(), 4);
     EXPECT_EQ(std::max_element(logits.begin() + 10, logits.end()) - logits.begin(), 10);  // wraps to token 0
     step.ops.pop_back();
