@@ -11,38 +11,48 @@ namespace {
 
 struct RooflineFlags {
     ModelFlags common;
-    double seconds = 0.3;
+    double seconds = RooflineOptions::kDefaultSeconds;
 };
 
 struct EngineFlags {
     ModelFlags model;
     EngineBenchOptions bench;
+    std::string batches = "1,4,16";
+    std::string depths = "0";
 };
+
+// The machine's key holds a quota of 0 where there is none.
+std::string machine_line(std::string machine) {
+    constexpr std::string_view kNoQuota = ", quota 0.00";
+    if (const auto at = machine.find(kNoQuota); at != std::string::npos) machine.erase(at, kNoQuota.size());
+    return machine;
+}
 
 Status bench_roofline(const RooflineFlags& flags) {
     FR_TRY(apply_log_level(flags.common));
-    if (!(flags.seconds >= 0.01 && flags.seconds <= 60))
-        return fail(ErrorCode::kUsage, "--seconds: expected 0.01 to 60, got {}", flags.seconds);
-    if (flags.common.threads < 0 || flags.common.threads > 1024)
-        return fail(ErrorCode::kUsage, "--threads: expected 1 to 1024 (0 = all physical cores), got {}",
-                    flags.common.threads);
+    RooflineOptions options;
+    options.max_threads = flags.common.threads == 0 ? topology().default_threads : flags.common.threads;
+    options.seconds_per_point = flags.seconds;
     Roofline roofline;
     {
         ProgressLine line;
-        RooflineOptions options;
-        options.max_threads = flags.common.threads == 0 ? topology().default_threads : flags.common.threads;
-        options.seconds_per_point = flags.seconds;
         options.progress = [&line](std::string_view text) { line.show(text); };
         options.interrupted = &interrupt_flag();
         FR_ASSIGN(roofline, measure_roofline(options));
     }
-    if (const Status stored = store_cached_roofline(roofline); !stored.has_value())
-        print_warning(fmt::format("the roofline is not cached: {}", stored.error().text));
+    bool cached = is_full_extent(options);
+    if (cached) {
+        const Status stored = store_cached_roofline(roofline);
+        if (!stored.has_value()) print_warning(fmt::format("the roofline is not cached: {}", stored.error().text));
+        cached = stored.has_value();
+    }
     if (flags.common.json) {
-        print_json(roofline_to_json(roofline));
+        Json document = roofline_to_json(roofline);
+        document["cached"] = cached;
+        print_json(document);
         return {};
     }
-    std::string out = fmt::format("{}\n\nread bandwidth\n", roofline.machine);
+    std::string out = fmt::format("{}\n\nread bandwidth\n", machine_line(roofline.machine));
     for (const BandwidthPoint& point : roofline.bandwidth)
         out += fmt::format("  {:<5} {:>9.1f} MB  {} thread{}  {:>8.1f} GB/s\n", point.level,
                            static_cast<double>(point.working_set_bytes) * 1e-6, point.threads,
@@ -51,6 +61,10 @@ Status bench_roofline(const RooflineFlags& flags) {
     for (const ArithmeticPoint& point : roofline.arithmetic)
         out += fmt::format("  {:<7} {:<9} {} thread{}  {:>8.1f} GFLOP/s\n", isa_name(point.isa), point.operation,
                            point.threads, point.threads == 1 ? " " : "s", point.gflops);
+    if (!is_full_extent(options))
+        out += fmt::format(
+            "\nnot kept: shares of the limit need at least {} thread{} and {} seconds per point, the defaults\n",
+            topology().default_threads, topology().default_threads == 1 ? "" : "s", RooflineOptions::kDefaultSeconds);
     print_text(out);
     return {};
 }
@@ -66,6 +80,9 @@ void print_row(const EngineBenchRow& row) {
 
 Status bench_engine(const EngineFlags& flags) {
     EngineBenchOptions bench = flags.bench;
+    FR_ASSIGN(bench.batches, whole_number_list("--batch", flags.batches));
+    FR_ASSIGN(bench.depths_tokens, whole_number_list("--depth", flags.depths));
+    bench.context_tokens = std::max<std::int64_t>(0, flags.model.ctx);
     FR_ASSIGN(const EngineBenchNeeds needs, engine_bench_needs(bench));
     ModelFlags model = flags.model;
     model.ctx = needs.context_tokens;
@@ -109,27 +126,31 @@ void add_bench_commands(CLI::App& app, Action& chosen) {
         bench->add_subcommand("roofline", "Read bandwidth and arithmetic peaks; cached for this machine");
     command->add_flag("--json", roofline->common.json, "print one JSON document on stdout and nothing else");
     command->add_option("--log-level", roofline->common.log_level, "trace, debug, info, warning, error or off");
-    command->add_option("-t,--threads", roofline->common.threads, "measure 1 to this many (0: all physical cores)");
-    command->add_option("--seconds", roofline->seconds, "per point")->capture_default_str();
+    whole_numbers(
+        command->add_option("-t,--threads", roofline->common.threads, "measure 1 to this many (0: all physical cores)"),
+        0, 1024);
+    real_numbers(command
+                     ->add_option("--seconds", roofline->seconds,
+                                  "per point; with less than the default, as with fewer threads, nothing is cached")
+                     ->capture_default_str(),
+                 0.01, 60);
     command->callback([&chosen, roofline] { chosen = [roofline] { return bench_roofline(*roofline); }; });
 
     auto engine = std::make_shared<EngineFlags>();
     command = bench->add_subcommand("engine", "Prefill and decode speed in this process; JSON lines with --json");
     add_model_flags(*command, engine->model);
     EngineBenchOptions& options = engine->bench;
-    command->add_option("--prompt-tokens", options.prompt_tokens, "prefill this many (0: no prefill row)")
+    const auto number = [command](const char* name, auto& value, const char* help, std::uint64_t most = INT64_MAX) {
+        whole_numbers(command->add_option(name, value, help)->capture_default_str(), 0, most);
+    };
+    number("--prompt-tokens", options.prompt_tokens, "prefill this many (0: no prefill row)");
+    number("--gen-tokens", options.gen_tokens, "decode this many after the prompt (0: no decode row)");
+    command->add_option("--batch", engine->batches, "sequences at once, a list")->capture_default_str();
+    command->add_option("--depth", engine->depths, "tokens in the cache before the prompt, a list, e.g. 0,4096")
         ->capture_default_str();
-    command->add_option("--gen-tokens", options.gen_tokens, "decode this many after the prompt (0: no decode row)")
-        ->capture_default_str();
-    command->add_option("--batch", options.batches, "sequences at once, e.g. 1,4,16")
-        ->delimiter(',')
-        ->capture_default_str();
-    command->add_option("--depth", options.depths_tokens, "tokens in the cache before the prompt, e.g. 0,4096")
-        ->delimiter(',')
-        ->capture_default_str();
-    command->add_option("--repeat", options.repeat, "timed repetitions of each")->capture_default_str();
-    command->add_option("--warmup", options.warmup, "untimed repetitions before them")->capture_default_str();
-    command->add_option("-s,--seed", options.seed, "of the token ids")->capture_default_str();
+    number("--repeat", options.repeat, "timed repetitions of each");
+    number("--warmup", options.warmup, "untimed repetitions before them");
+    number("-s,--seed", options.seed, "of the token ids", UINT64_MAX);
     command->callback([&chosen, engine] { chosen = [engine] { return bench_engine(*engine); }; });
 }
 

@@ -1,11 +1,82 @@
 #include "cli/flags.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
 #include "base/log.h"
 #include "cli/console.h"
+#include "measure/rates.h"
 #include "platform/clock.h"
 #include "platform/topology.h"
 
 namespace frontier {
+namespace {
+
+// The most that the machine could hold is far below; sums of such numbers stay far below 2^63.
+constexpr std::uint64_t kMostContextTokens = INT32_MAX;
+constexpr std::uint64_t kMostThreads = 1024;  // as the loader says
+
+// All of `text`, or nothing.
+template <typename T>
+std::optional<T> parsed(std::string_view text) {
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+// In canonical form; nullopt when it is no whole number from low to high.
+std::optional<std::string> whole_number(std::string_view text, std::int64_t low, std::uint64_t high) {
+    if (text.starts_with('-')) {
+        const auto value = parsed<std::int64_t>(text);
+        if (value.has_value() && *value >= low && (*value < 0 || low <= 0)) return fmt::format("{}", *value);
+        return std::nullopt;
+    }
+    const auto value = parsed<std::uint64_t>(text);
+    if (!value.has_value() || *value > high || (low > 0 && *value < static_cast<std::uint64_t>(low)))
+        return std::nullopt;
+    return fmt::format("{}", *value);
+}
+
+// `check` may rewrite the text; it returns "" or what is wrong.
+void add_check(CLI::Option* option, std::function<std::string(std::string&)> check) {
+    option->transform(CLI::Validator(std::move(check), ""));
+}
+
+}  // namespace
+
+void whole_numbers(CLI::Option* option, std::int64_t low, std::uint64_t high) {
+    add_check(option, [low, high](std::string& text) {
+        const auto number = whole_number(text, low, high);
+        if (!number.has_value()) return fmt::format("expected a whole number from {} to {}, got '{}'", low, high, text);
+        text = *number;
+        return std::string();
+    });
+}
+
+void real_numbers(CLI::Option* option, double low, double high, bool above_low) {
+    add_check(option, [low, high, above_low](std::string& text) {
+        const auto number = parsed<double>(text);
+        if (number.has_value() && *number >= low && *number <= high && !(above_low && *number <= low))
+            return std::string();
+        return fmt::format("expected a number {} {}{} to {}, got '{}'", above_low ? "above" : "from", low,
+                           above_low ? ", up" : "", high, text);
+    });
+}
+
+Result<std::vector<std::int64_t>> whole_number_list(const char* flag, std::string_view text) {
+    std::vector<std::int64_t> numbers;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        const auto number = parsed<std::int64_t>(text.substr(at, end - at));
+        if (!number.has_value() || *number < 0)
+            return fail(ErrorCode::kUsage, "{}: expected whole numbers such as 1,4,16, got '{}'", flag, text);
+        numbers.push_back(*number);
+        at = end + 1;
+    }
+    return numbers;
+}
 
 void add_file_flags(CLI::App& command, ModelFlags& flags) {
     // One option serves both spellings, so that giving both is a usage error.
@@ -18,21 +89,24 @@ void add_file_flags(CLI::App& command, ModelFlags& flags) {
 
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
     add_file_flags(command, flags);
-    command.add_option("-t,--threads", flags.threads, "worker threads (0: all physical cores)");
+    whole_numbers(command.add_option("-t,--threads", flags.threads, "worker threads (0: all physical cores)"), 0,
+                  kMostThreads);
     command.add_option("--isa", flags.isa, "instruction set: scalar, avx2, avx512 (default: the best of this machine)")
         ->envname("FRONTIER_ISA");
     command
         .add_option("--dtype", flags.dtype,
                     "what matrix products compute in: auto (int8 for quantised weights, f32 otherwise), f32 "
-                    "(dequantises too: the reference), bf16, f16")
+                    "(the reference: dequantises too); bf16, f16 (of unquantised weights only)")
         ->capture_default_str();
     command.add_option("--kv-type", flags.kv_type, "KV cache: f16 or f32")->capture_default_str();
     command.add_flag("--no-repack", flags.no_repack,
                      "leave the weights in the mapped file: slower, but processes share them and models larger than "
                      "memory run");
-    command.add_option(
-        "-c,--ctx,--ctx-size", flags.ctx,
-        "context in tokens, prompt and output together (0: as trained; default: as trained, at most 4096)");
+    whole_numbers(
+        command.add_option(
+            "-c,--ctx,--ctx-size", flags.ctx,
+            "context in tokens, prompt and output together (0: as trained; default: as trained, at most 4096)"),
+        0, kMostContextTokens);
 }
 
 Status apply_log_level(const ModelFlags& flags) {
@@ -56,7 +130,15 @@ Result<LoadedModel> load_with_progress(const ModelFlags& flags, LoadOptions opti
             100.0 * static_cast<double>(done_bytes) / static_cast<double>(std::max<std::int64_t>(1, total_bytes)),
             static_cast<double>(total_bytes) * 1e-6));
     };
-    return load_model(options);
+    FR_ASSIGN(LoadedModel loaded, load_model(options));
+    line.clear();
+    const bool is_16_bit = flags.dtype == "bf16" || flags.dtype == "f16";
+    if (const std::string computes = loaded.compute_type(); is_16_bit && !computes.contains(flags.dtype))
+        print_warning(
+            fmt::format("--dtype {}: no effect on {} weights, which compute in {} (bf16 and f16 are for "
+                        "unquantised models; f32 is the reference for all)",
+                        flags.dtype, loaded.weight_type(), computes));
+    return loaded;
 }
 
 Json run_facts(const LoadedModel& loaded) {
@@ -80,6 +162,8 @@ Json memory_facts(const LoadedModel& loaded) {
     facts["kv_bytes"] = memory.kv_bytes;
     facts["scratch_bytes"] = memory.scratch_bytes;
     facts["peak_resident_bytes"] = memory_state().peak_resident_bytes;
+    facts["peak_memory_bytes"] = peak_memory_bytes();
+    facts["memory_limit_bytes"] = memory_limit_bytes(memory);
     return facts;
 }
 

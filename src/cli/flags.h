@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -23,6 +25,15 @@ struct ModelFlags {
     bool json = false;
     bool no_repack = false;
 };
+
+// What the values of `option` must be: whole numbers in decimal digits, or finite numbers, between the bounds (with
+// `above_low`, not `low` itself). Anything else, nothing included, is a usage error with flag, expected and actual.
+// The library's own conversions would take empty text as 0, wrap what is too large, and read 010 as octal.
+void whole_numbers(CLI::Option* option, std::int64_t low, std::uint64_t high);
+void real_numbers(CLI::Option* option, double low, double high, bool above_low = false);
+
+// "1,4,16": decimal numbers from 0 on, at least one; kUsage naming the flag otherwise.
+Result<std::vector<std::int64_t>> whole_number_list(const char* flag, std::string_view text);
 
 // MODEL (positional or -m), --json, --log-level: for commands that only read a model's files.
 void add_file_flags(CLI::App& command, ModelFlags& flags);

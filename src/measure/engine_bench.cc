@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "base/stats.h"
+#include "measure/rates.h"
 #include "platform/clock.h"
 
 namespace frontier {
@@ -182,19 +183,16 @@ private:
         const Model& model = loaded_.runner->model();
         row.tokens_per_s = median(row.samples);
         row.compute_type = loaded_.compute_type();  // known for certain once something has run
-        StepCost cost{static_cast<double>(model.decode_bytes()), static_cast<double>(model.flops_per_token())};
-        if (row.test == "decode") {
-            row.gb_per_s = cost.bytes * row.tokens_per_s / static_cast<double>(row.batch) * 1e-9;
-        } else {
-            // Only the last row of each prompt goes through the head.
-            const double head = 2.0 * model.config().vocab_size * model.config().hidden_size;
-            cost.flops -= head * (1.0 - 1.0 / static_cast<double>(options_.prompt_tokens));
-        }
+        const bool decode = row.test == "decode";
+        const StepCost cost = decode ? decode_cost(model) : prefill_cost(model, options_.prompt_tokens);
+        if (decode) row.gb_per_s = cost.bytes * row.tokens_per_s / static_cast<double>(row.batch) * 1e-9;
         row.gflops = cost.flops * row.tokens_per_s * 1e-9;
         if (roofline_.has_value()) {
             row.roofline_share = roofline_share_of(*roofline_, row.test, row.batch, row.tokens_per_s, cost, loaded_.isa,
                                                    row.compute_type, row.threads);
         }
+        row.peak_memory_bytes = peak_memory_bytes();
+        row.memory_limit_bytes = memory_limit_bytes(loaded_.runner->backend().memory());
         on_row_(row);
     }
 
@@ -227,6 +225,11 @@ Result<EngineBenchNeeds> engine_bench_needs(const EngineBenchOptions& options) {
     for (const std::int64_t depth : options.depths_tokens) FR_TRY(check_range("--depth", depth, 0, kMaxTokens));
     EngineBenchNeeds needs;
     needs.context_tokens = options.prompt_tokens + options.gen_tokens + largest(options.depths_tokens);
+    if (options.context_tokens > 0 && options.context_tokens < needs.context_tokens) {
+        return fail(ErrorCode::kDoesNotFit, "--ctx: depth, prompt and generated tokens need {}, got {}",
+                    needs.context_tokens, options.context_tokens);
+    }
+    needs.context_tokens = std::max(needs.context_tokens, options.context_tokens);
     needs.sequences = static_cast<std::int32_t>(largest(options.batches));
     needs.max_batch_tokens = std::max(kBatchTokens, needs.sequences);
     needs.max_logits_rows = std::max(kLogitsRows, needs.sequences);
@@ -264,6 +267,8 @@ Json to_json(const EngineBenchRow& row) {
     json["kv_type"] = row.kv_type;
     json["isa"] = row.isa;
     json["threads"] = row.threads;
+    json["peak_memory_bytes"] = row.peak_memory_bytes;
+    json["memory_limit_bytes"] = row.memory_limit_bytes;
     json["logits_hash"] = row.logits_hash;
     json["version"] = row.version;
     return json;
@@ -286,29 +291,6 @@ Status run_engine_bench(LoadedModel& loaded, const EngineBenchOptions& options, 
         for (const std::int64_t batch : options.batches) FR_TRY(grid.point(batch, depth));
     }
     return {};
-}
-
-std::optional<double> roofline_share_of(const Roofline& roofline, std::string_view test, std::int64_t batch,
-                                        double tokens_per_s, const StepCost& cost, Isa isa,
-                                        std::string_view compute_type, int threads) {
-    const auto peak_of = [&](std::string_view operation) { return roofline.gflops(isa, operation, threads) * 1e9; };
-    double peak = 0;
-    if (compute_type.starts_with("int8")) peak = peak_of("int8_dot");
-    if (compute_type.starts_with("bf16")) peak = peak_of("bf16_dot");
-    if (peak <= 0) peak = peak_of("f32_fma");
-    const double arithmetic_limit = cost.flops > 0 ? peak / cost.flops : 0;
-    const double bandwidth_limit =
-        cost.bytes > 0 ? roofline.read_gb_per_s(threads) * 1e9 * static_cast<double>(batch) / cost.bytes : 0;
-    double limit = 0;  // tokens per second
-    if (test == "prefill") {
-        limit = arithmetic_limit;
-    } else if (batch == 1 || arithmetic_limit <= 0) {
-        limit = bandwidth_limit;
-    } else {
-        limit = std::min(bandwidth_limit, arithmetic_limit);
-    }
-    if (limit <= 0) return std::nullopt;
-    return tokens_per_s / limit;
 }
 
 }  // namespace frontier

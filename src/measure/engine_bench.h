@@ -19,10 +19,11 @@ namespace frontier {
 // For each depth and batch: `depth` tokens enter the cache of every sequence untimed, then the prompt is timed, then
 // gen_tokens steps of one token per sequence, at positions depth + prompt and on. Ids are pseudo-random.
 struct EngineBenchOptions {
-    std::int64_t prompt_tokens = 512;         // 0: no prefill row
-    std::int64_t gen_tokens = 128;            // 0: no decode row
-    std::vector<std::int64_t> batches = {1};  // sequences at once
+    std::int64_t prompt_tokens = 512;                // 0: no prefill row
+    std::int64_t gen_tokens = 128;                   // 0: no decode row
+    std::vector<std::int64_t> batches = {1, 4, 16};  // sequences at once
     std::vector<std::int64_t> depths_tokens = {0};
+    std::int64_t context_tokens = 0;  // of the cache, per sequence; 0: as many as the test needs
     std::int64_t repeat = 5;
     std::int64_t warmup = 1;  // untimed repeats before the first timed one of each (batch, depth)
     std::uint64_t seed = 1;
@@ -31,7 +32,7 @@ struct EngineBenchOptions {
 };
 
 // What the model has to be loaded with. Errors: kUsage for values out of range (naming the flag), kDoesNotFit for a
-// cache beyond any machine.
+// context smaller than the test needs, or a cache beyond any machine.
 struct EngineBenchNeeds {
     std::int64_t context_tokens = 0;
     std::int32_t sequences = 1;
@@ -54,11 +55,13 @@ struct EngineBenchRow {
     // Decode: file bytes of the weights that one step reads, per second (a step reads them once for all sequences).
     std::optional<double> gb_per_s;
     double gflops = 0;  // of the weight matrices; the head counts only where logits were computed
-    // See roofline_share_of; absent without a roofline.
+    // See roofline_share_of in measure/rates.h; absent without a roofline.
     std::optional<double> roofline_share;
     std::string model, weight_type, compute_type, kv_type, isa, version;
     int threads = 1;
-    std::string logits_hash;  // FNV-1a of the last logits, 16 hex digits; equal runs have equal hashes
+    std::int64_t peak_memory_bytes = 0;   // of the process, up to this row
+    std::int64_t memory_limit_bytes = 0;  // what it may take, see memory_limit_bytes()
+    std::string logits_hash;              // FNV-1a of the last logits, 16 hex digits; equal runs have equal hashes
 };
 Json to_json(const EngineBenchRow& row);
 
@@ -66,18 +69,5 @@ Json to_json(const EngineBenchRow& row);
 // smaller than engine_bench_needs, kBadInput for non-finite logits, kInterrupted.
 Status run_engine_bench(LoadedModel& loaded, const EngineBenchOptions& options, const std::optional<Roofline>& roofline,
                         const std::function<void(const EngineBenchRow&)>& on_row);
-
-// What the machine could do at most, and the share of it that was reached. All figures are rates per second.
-struct StepCost {
-    double bytes = 0;  // weights read by one decode step, whatever the batch
-    double flops = 0;  // per token
-};
-// Decode of one sequence: bytes read / measured DRAM read bandwidth. Decode of several: tokens per second / the smaller
-// of two limits, batch * bandwidth / bytes and arithmetic peak / flops: a large batch shares its reads and is bound by
-// arithmetic at last. Prefill: flops / arithmetic peak. The peak is that of the ISA and of the operation that the
-// compute type uses ("int8..." int8_dot, "bf16..." bf16_dot where the ISA has it, f32_fma otherwise).
-std::optional<double> roofline_share_of(const Roofline& roofline, std::string_view test, std::int64_t batch,
-                                        double tokens_per_s, const StepCost& cost, Isa isa,
-                                        std::string_view compute_type, int threads);
 
 }  // namespace frontier

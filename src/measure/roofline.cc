@@ -94,11 +94,16 @@ std::vector<PeakCase> peak_cases() {
     return cases;
 }
 
-// 1, 2, 3 .. 8, then powers of two, and the largest.
+// 1, 2, 3 .. 8, then powers of two, what runs use by default, and the largest.
 std::vector<int> thread_counts(int max_threads) {
     std::vector<int> counts;
     for (int count = 1; count < max_threads; count = count < 8 ? count + 1 : count * 2) counts.push_back(count);
     counts.push_back(max_threads);
+    const int used = topology().default_threads;
+    if (used < max_threads && std::ranges::find(counts, used) == counts.end()) {
+        counts.push_back(used);
+        std::ranges::sort(counts);
+    }
     return counts;
 }
 
@@ -122,8 +127,10 @@ public:
 private:
     int passes() const { return std::max(kMinPasses, static_cast<int>(options_.seconds_per_point / kPassSeconds)); }
 
+    bool interrupted() const { return options_.interrupted != nullptr && options_.interrupted->load(); }
+
     Status check_interrupt() const {
-        if (options_.interrupted == nullptr || !options_.interrupted->load()) return {};
+        if (!interrupted()) return {};
         return fail(ErrorCode::kInterrupted, "interrupted");
     }
 
@@ -151,13 +158,17 @@ private:
             FR_ASSIGN(buffers_[static_cast<std::size_t>(thread)],
                       AlignedBuffer::allocate(static_cast<std::size_t>(bytes_per_thread)));
         }
+        constexpr std::int64_t kPieceWords = 1 << 20;  // some milliseconds between two looks at the interrupt
         runner.seconds([&](int thread) {
             auto* words = buffers_[static_cast<std::size_t>(thread)].as<std::uint64_t>();
-            for (std::int64_t i = 0; i < bytes_per_thread / 8; ++i) {
-                words[i] = mix64(static_cast<std::uint64_t>(i));  // no two pages alike, so that none can be merged
+            for (std::int64_t at = 0; at < bytes_per_thread / 8 && !interrupted(); at += kPieceWords) {
+                const std::int64_t end = std::min(at + kPieceWords, bytes_per_thread / 8);
+                for (std::int64_t i = at; i < end; ++i) {
+                    words[i] = mix64(static_cast<std::uint64_t>(i));  // no two pages alike, so that none can be merged
+                }
             }
         });
-        return {};
+        return check_interrupt();
     }
 
     Status bandwidth(TogetherRunner& runner) {
@@ -187,17 +198,19 @@ private:
                 return runner.seconds([&](int thread) {
                     const std::byte* data = buffers_[static_cast<std::size_t>(thread)].data();
                     std::uint64_t sum = 0;
-                    for (std::int64_t i = 0; i < repeats; ++i) sum += loop(data, bytes_per_thread, streams);
+                    for (std::int64_t i = 0; i < repeats && !interrupted(); ++i)
+                        sum += loop(data, bytes_per_thread, streams);
                     sink.fetch_add(sum, std::memory_order_relaxed);
                 });
             };
-            calibrate(pass, repeats);
+            FR_TRY(calibrate(pass, repeats));
             for (int i = 0; i < passes(); ++i) {
                 FR_TRY(check_interrupt());
                 const double bytes = static_cast<double>(bytes_per_thread) * static_cast<double>(repeats) * threads;
                 best_bytes_per_s = std::max(best_bytes_per_s, bytes / pass());
             }
         }
+        FR_TRY(check_interrupt());  // of the last pass: it may have been cut short
         result_.bandwidth.push_back({threads, std::string(level), bytes_per_thread * threads, best_bytes_per_s * 1e-9});
         return {};
     }
@@ -205,14 +218,17 @@ private:
     // Doubles `repeats` until a pass takes a noticeable time, then scales it to a whole pass. The first runs also warm
     // caches and clock frequency.
     template <typename Pass>
-    static void calibrate(const Pass& pass, std::int64_t& repeats) {
+    Status calibrate(const Pass& pass, std::int64_t& repeats) const {
+        FR_TRY(check_interrupt());
         double seconds = pass();
         while (seconds < kPassSeconds / 8 && repeats < (std::int64_t{1} << 40)) {
+            FR_TRY(check_interrupt());
             repeats *= 2;
             seconds = pass();
         }
         const double scale = kPassSeconds / std::max(seconds, 1e-6);
         repeats = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(repeats) * scale));
+        return {};
     }
 
     Status arithmetic(TogetherRunner& runner) {
@@ -231,7 +247,7 @@ private:
                     sink.fetch_xor(value);
                 });
             };
-            calibrate(pass, iterations);
+            FR_TRY(calibrate(pass, iterations));
             double best = 0;
             for (int i = 0; i < passes(); ++i) {
                 FR_TRY(check_interrupt());
@@ -252,12 +268,13 @@ private:
 }  // namespace
 
 double Roofline::read_gb_per_s(int threads) const {
-    const BandwidthPoint* nearest = nullptr;
+    const BandwidthPoint* largest = nullptr;
     for (const BandwidthPoint& point : bandwidth) {
-        if (point.level != "DRAM" || point.threads > threads) continue;
-        if (nearest == nullptr || point.threads > nearest->threads) nearest = &point;
+        if (point.level != "DRAM") continue;
+        if (point.threads == threads) return point.gb_per_s;
+        if (largest == nullptr || point.threads > largest->threads) largest = &point;
     }
-    return nearest == nullptr ? 0 : nearest->gb_per_s;
+    return largest == nullptr || threads < largest->threads ? 0 : largest->gb_per_s;
 }
 
 double Roofline::gflops(Isa isa, std::string_view operation, int threads) const {
@@ -271,6 +288,11 @@ double Roofline::gflops(Isa isa, std::string_view operation, int threads) const 
     if (below == nullptr) return 0;
     if (above == nullptr) return below->gflops;
     return std::min(below->gflops * threads / below->threads, std::max(below->gflops, above->gflops));
+}
+
+bool is_full_extent(const RooflineOptions& options) {
+    return options.max_threads >= topology().default_threads &&
+           options.seconds_per_point >= RooflineOptions::kDefaultSeconds;
 }
 
 Result<Roofline> measure_roofline(const RooflineOptions& options) {

@@ -34,7 +34,9 @@ struct Roofline {
     std::vector<BandwidthPoint> bandwidth;
     std::vector<ArithmeticPoint> arithmetic;
 
-    // DRAM read bandwidth with `threads` threads (the nearest measured count below or equal), 0 if unknown.
+    // DRAM read bandwidth with `threads` threads, 0 if unknown: counts between two measured ones are; beyond the
+    // largest (no fewer than runs use by default, see is_full_extent) more threads read no faster than the largest
+    // count.
     double read_gb_per_s(int threads) const;
     // Arithmetic peak with `threads` threads, 0 if unknown: between two measured counts in proportion to the threads,
     // but no more than the larger count reached; beyond the largest, what the largest reached.
@@ -42,11 +44,16 @@ struct Roofline {
 };
 
 struct RooflineOptions {
+    static constexpr double kDefaultSeconds = 0.3;
     int max_threads = 1;
-    double seconds_per_point = 0.3;
+    double seconds_per_point = kDefaultSeconds;
     std::function<void(std::string_view)> progress;  // one line per point, before it is measured
     const std::atomic<bool>* interrupted = nullptr;
 };
+// Only a measurement with at least the threads that runs use by default and the default seconds may be cached: a
+// shorter one would make nonsense of every share to come.
+bool is_full_extent(const RooflineOptions& options);
+
 // The limit of the hardware: of the passes of about 20 ms that fit into seconds_per_point the best counts, because
 // whatever else runs on the machine can only take away. kDoesNotFit when the working set cannot be allocated,
 // kInterrupted.

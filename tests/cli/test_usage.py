@@ -37,6 +37,41 @@ class Usage(Expect, unittest.TestCase):
             with self.subTest(arguments=arguments):
                 self.assert_error(frontier(*arguments), USAGE)
 
+    def test_numbers_are_whole_and_within_their_bounds(self):
+        huge = "99999999999999999999"
+        wrong = {"-n": ["", "-2", huge, "1.5", " 3", "0x10"], "-c": ["", "-5", "2147483648", "9223372036854775807", huge],
+                 "-t": ["", "-1", "1025", huge], "--temperature": ["", "-0.1", "101", "nan", "inf", "1,5"],
+                 "--top-k": ["", "-2", "2147483648"], "--top-p": ["", "0", "1.01", "-1", "nan"],
+                 "--min-p": ["", "-0.1", "1.1"], "--repeat-penalty": ["", "0", "-1", "101"],
+                 "--presence-penalty": ["", "101"], "--frequency-penalty": ["", "-101"],
+                 "--seed": ["", "-1", "-4", "18446744073709551616", huge], "--logprobs": ["", "-1", "21"],
+                 "--stop-id": ["", "-7", huge], "--logit-bias": ["", "5", "5=", "=1", "5=nan", "5=inf", "1=2x"]}
+        names = {"-n": "--max-tokens", "-c": "--ctx", "-t": "--threads"}
+        for flag, values in wrong.items():
+            for value in values:
+                with self.subTest(flag=flag, value=value):
+                    self.assert_error(frontier("run", TINY, "-p", "a", flag, value), USAGE,
+                                      names.get(flag, flag) + ": expected", f"got '{value}'")
+        for flag in ("--stop-id", "--logit-bias"):
+            value = "9999999" if flag == "--stop-id" else "9999999=1"
+            self.assert_error(frontier("run", TINY, "-p", "a", flag, value), USAGE, flag, "9999999", "vocabulary")
+        for command, flag in (("engine", "--repeat"), ("engine", "--prompt-tokens"), ("engine", "--seed"),
+                              ("roofline", "--seconds"), ("roofline", "--threads"), ("engine", "--batch"),
+                              ("engine", "--depth")):
+            for value in ("", "-1", huge):
+                self.assert_error(frontier("bench", command, flag, value), USAGE, flag + ": expected", f"got '{value}'")
+
+    def test_numbers_at_their_bounds_are_taken(self):
+        row = self.json_of(frontier("run", TINY, "-p", "a", "-n", "2147483647", "-c", "40", "--ignore-eos", "--json",
+                                    "--seed", "18446744073709551615", "--top-k", "-1", "--top-p", "1", "-t", "01",
+                                    "--stop-id", "0", "--logit-bias", "5=-inf"))
+        self.assertEqual((row["seed"], row["threads"]), (18446744073709551615, 1))
+        self.assertEqual(row["finish_reason"], "context")
+
+    def test_control_tokens_in_the_text_need_plain_text(self):
+        for chat in (["--chat"], ["--system", "x"]):
+            self.assert_error(frontier("run", TINY, "-p", "a", "--parse-special", *chat), USAGE, "--parse-special", "--chat")
+
     def test_unavailable_isa_is_named(self):
         self.assert_error(frontier("run", TINY, "-p", "a", "-n", "1", "--isa", "sse9"), USAGE, "isa")
         self.assert_error(frontier("run", TINY, "-p", "a", "-n", "1", env={"FRONTIER_ISA": "sse9"}), USAGE, "isa")

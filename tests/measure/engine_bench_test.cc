@@ -67,14 +67,14 @@ TEST(EngineBench, OneRowPerTestBatchAndDepth) {
 }
 
 TEST(EngineBench, PromptOrGenerationAloneAndChunkedPrompts) {
-    EngineBenchOptions options = {.prompt_tokens = 515, .gen_tokens = 0, .repeat = 1, .warmup = 0};
+    EngineBenchOptions options = {.prompt_tokens = 515, .gen_tokens = 0, .batches = {1}, .repeat = 1, .warmup = 0};
     Result<LoadedModel> loaded = load_for(options);
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text;
     auto rows = run(*loaded, options);
     ASSERT_TRUE(rows.has_value()) << rows.error().text;
     ASSERT_EQ(rows->size(), 1U);
     EXPECT_EQ(rows->front().test, "prefill");
-    options = {.prompt_tokens = 0, .gen_tokens = 5, .repeat = 1, .warmup = 0};
+    options = {.prompt_tokens = 0, .gen_tokens = 5, .batches = {1}, .repeat = 1, .warmup = 0};
     rows = run(*loaded, options);
     ASSERT_TRUE(rows.has_value()) << rows.error().text;
     ASSERT_EQ(rows->size(), 1U);
@@ -82,16 +82,33 @@ TEST(EngineBench, PromptOrGenerationAloneAndChunkedPrompts) {
 }
 
 TEST(EngineBench, JsonHoldsTheContract) {
-    const EngineBenchOptions options = {.prompt_tokens = 8, .gen_tokens = 2, .repeat = 3, .warmup = 0};
+    const EngineBenchOptions options = {.prompt_tokens = 8, .gen_tokens = 2, .batches = {1}, .repeat = 3, .warmup = 0};
     Result<LoadedModel> loaded = load_for(options);
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text;
     const auto rows = run(*loaded, options);
     ASSERT_TRUE(rows.has_value()) << rows.error().text;
     for (const EngineBenchRow& row : *rows) {
         const Json json = to_json(row);
-        for (const char* field : {"test", "batch", "depth", "prompt_tokens", "gen_tokens", "tokens_per_s", "samples",
-                                  "gb_per_s", "gflops", "roofline_share", "model", "weight_type", "compute_type",
-                                  "kv_type", "isa", "threads", "logits_hash", "version"}) {
+        for (const char* field : {"test",
+                                  "batch",
+                                  "depth",
+                                  "prompt_tokens",
+                                  "gen_tokens",
+                                  "tokens_per_s",
+                                  "samples",
+                                  "gb_per_s",
+                                  "gflops",
+                                  "roofline_share",
+                                  "model",
+                                  "weight_type",
+                                  "compute_type",
+                                  "kv_type",
+                                  "isa",
+                                  "threads",
+                                  "peak_memory_bytes",
+                                  "memory_limit_bytes",
+                                  "logits_hash",
+                                  "version"}) {
             EXPECT_TRUE(json.contains(field)) << field;
         }
         EXPECT_EQ(json["samples"].size(), 3U);
@@ -101,7 +118,7 @@ TEST(EngineBench, JsonHoldsTheContract) {
 }
 
 TEST(EngineBench, InterruptAndTooSmallCacheAreErrors) {
-    EngineBenchOptions options = {.prompt_tokens = 8, .gen_tokens = 2, .repeat = 1, .warmup = 0};
+    EngineBenchOptions options = {.prompt_tokens = 8, .gen_tokens = 2, .batches = {1}, .repeat = 1, .warmup = 0};
     Result<LoadedModel> loaded = load_for(options);
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text;
     const std::atomic<bool> interrupted{true};
@@ -130,6 +147,8 @@ TEST(EngineBenchNeeds, ChecksEveryFlag) {
     refuse([](auto& o) { o.batches = {1, 0}; }, kUsage, "--batch");
     refuse([](auto& o) { o.depths_tokens = {-1}; }, kUsage, "--depth");
     refuse([](auto& o) { o.depths_tokens = {}; }, kUsage, "--depth");
+    refuse([](auto& o) { o.context_tokens = 639; }, ErrorCode::kDoesNotFit, "640, got 639");
+    refuse([](auto& o) { o.context_tokens = INT32_MAX; }, ErrorCode::kDoesNotFit, "KV cache");
     refuse([](auto& o) { o.repeat = 0; }, kUsage, "--repeat");
     refuse([](auto& o) { o.warmup = -1; }, kUsage, "--warmup");
     refuse([](auto& o) { o.batches = {4096}, o.depths_tokens = {1 << 24}; }, ErrorCode::kDoesNotFit, "KV cache");
@@ -137,6 +156,7 @@ TEST(EngineBenchNeeds, ChecksEveryFlag) {
         engine_bench_needs({.prompt_tokens = 10, .gen_tokens = 5, .batches = {1, 700}, .depths_tokens = {0, 7}});
     ASSERT_TRUE(needs.has_value());
     EXPECT_EQ(needs->context_tokens, 22);
+    EXPECT_EQ(engine_bench_needs({.context_tokens = 641})->context_tokens, 641);
     EXPECT_EQ(needs->sequences, 700);
     EXPECT_GE(needs->max_batch_tokens, 700);
     EXPECT_GE(needs->max_logits_rows, 700);
@@ -147,26 +167,6 @@ TEST(EngineBenchWarning, OnlyBeyondTheTrainedContext) {
     config.context_tokens = 640;
     EXPECT_EQ(engine_bench_warning(config, {}), "");  // 512 + 128
     EXPECT_THAT(engine_bench_warning(config, {.depths_tokens = {0, 1}}), HasSubstr("641"));
-}
-
-// 10 GB/s, 100 G int8 and 40 G f32 operations per second; a model of 1 GB and 1 GFLOP per token.
-TEST(RooflineShare, FollowsTheDefinitions) {
-    Roofline roofline;
-    roofline.bandwidth = {{1, "DRAM", 1, 10}};
-    roofline.arithmetic = {{Isa::kAvx2, "int8_dot", 1, 100}, {Isa::kAvx2, "f32_fma", 1, 40}};
-    const StepCost cost{.bytes = 1e9, .flops = 1e9};
-    const auto share = [&](const char* test, std::int64_t batch, double rate, const char* compute) {
-        return roofline_share_of(roofline, test, batch, rate, cost, Isa::kAvx2, compute, 1);
-    };
-    EXPECT_DOUBLE_EQ(share("decode", 1, 5, "int8").value(), 0.5);     // of 10 tokens/s
-    EXPECT_DOUBLE_EQ(share("decode", 4, 20, "int8").value(), 0.5);    // of 4 * 10
-    EXPECT_DOUBLE_EQ(share("decode", 50, 50, "int8").value(), 0.5);   // of 100 by arithmetic, not 500
-    EXPECT_DOUBLE_EQ(share("prefill", 1, 25, "int8").value(), 0.25);  // of 100
-    EXPECT_DOUBLE_EQ(share("prefill", 1, 10, "f32").value(), 0.25);   // of 40
-    EXPECT_DOUBLE_EQ(share("prefill", 1, 10, "bf16").value(), 0.25);  // no bf16 peak here: f32
-    EXPECT_DOUBLE_EQ(share("prefill", 1, 25, "int8+f32").value(), 0.25);
-    EXPECT_FALSE(roofline_share_of({}, "decode", 1, 5, cost, Isa::kAvx2, "int8", 1).has_value());
-    EXPECT_FALSE(roofline_share_of(roofline, "prefill", 1, 5, cost, Isa::kScalar, "int8", 1).has_value());
 }
 
 }  // namespace

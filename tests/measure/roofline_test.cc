@@ -29,12 +29,14 @@ Roofline sample() {
     return roofline;
 }
 
-TEST(Roofline, BandwidthOfTheNearestCountBelow) {
+TEST(Roofline, BandwidthOfMeasuredCountsOnly) {
     const Roofline roofline = sample();
     EXPECT_EQ(roofline.read_gb_per_s(0), 0);
     EXPECT_EQ(roofline.read_gb_per_s(1), 10);
-    EXPECT_EQ(roofline.read_gb_per_s(3), 18);
-    EXPECT_EQ(roofline.read_gb_per_s(100), 25);
+    EXPECT_EQ(roofline.read_gb_per_s(2), 18);
+    EXPECT_EQ(roofline.read_gb_per_s(3), 0);  // between two measured ones: unknown
+    EXPECT_EQ(roofline.read_gb_per_s(4), 25);
+    EXPECT_EQ(roofline.read_gb_per_s(100), 25);  // no faster than the largest
     EXPECT_EQ(Roofline().read_gb_per_s(1), 0);
 }
 
@@ -215,11 +217,22 @@ TEST(MeasureRoofline, GivesAPositiveFigureForEveryPoint) {
     EXPECT_TRUE(back.has_value());
 }
 
+TEST(MeasureRoofline, OnlyTheFullExtentIsKept) {
+    const int threads = topology().default_threads;
+    EXPECT_TRUE(is_full_extent({.max_threads = threads}));
+    EXPECT_TRUE(is_full_extent({.max_threads = threads + 1, .seconds_per_point = 1}));
+    EXPECT_FALSE(is_full_extent({.max_threads = threads - 1}));
+    EXPECT_FALSE(is_full_extent({.max_threads = threads, .seconds_per_point = 0.29}));
+}
+
 TEST(MeasureRoofline, CanBeInterrupted) {
     const std::atomic<bool> interrupted{true};
-    const Result<Roofline> measured = measure_roofline({.max_threads = 1, .interrupted = &interrupted});
+    int lines = 0;
+    const Result<Roofline> measured = measure_roofline(
+        {.max_threads = 1, .progress = [&](std::string_view) { ++lines; }, .interrupted = &interrupted});
     ASSERT_FALSE(measured.has_value());
     EXPECT_EQ(measured.error().code, ErrorCode::kInterrupted);
+    EXPECT_EQ(lines, 0);  // not even the buffers are filled to the end, which takes a second or more on large caches
 }
 
 }  // namespace
