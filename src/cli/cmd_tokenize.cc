@@ -34,7 +34,8 @@ Status tokenize(const TokenizeFlags& flags) {
     } else {
         FR_ASSIGN(text, read_input(flags.file.value_or("-")));
     }
-    const auto ids = tokenizer->encode(text, {.add_special = !flags.no_special, .parse_special = flags.parse_special});
+    FR_ASSIGN(const auto ids,
+              tokenizer->encode(text, {.add_special = !flags.no_special, .parse_special = flags.parse_special}));
     // No text, no tokens: a caller that counts must not be given a BOS for nothing.
     const bool empty = text.empty();
     if (flags.model.json) {

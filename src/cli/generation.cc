@@ -98,7 +98,7 @@ Result<std::vector<TokenId>> chat_prompt(const LoadedModel& loaded, const ChatTe
         at = range.end;
     }
     if (at < text.size()) spans.push_back({text.substr(at), true});
-    std::vector<TokenId> ids = loaded.tokenizer->encode_spans(spans);
+    FR_ASSIGN(std::vector<TokenId> ids, loaded.tokenizer->encode_spans(spans));
     // Templates of Hugging Face write the BOS themselves; the fallback has none to write.
     if (loaded.source->chat_template_source().empty() && spec.add_bos && spec.bos.has_value())
         ids.insert(ids.begin(), *spec.bos);

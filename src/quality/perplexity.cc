@@ -143,7 +143,7 @@ Result<PerplexityResult> measure_perplexity(Runner& runner, const Tokenizer& tok
     if (runner.options().kv_tokens < options.method.window_tokens)
         return fail(ErrorCode::kDoesNotFit, "method {} needs a context of {} tokens, the cache holds {}",
                     options.method.name, options.method.window_tokens, runner.options().kv_tokens);
-    const auto ids = tokenizer.encode(text, {.add_special = false, .parse_special = false});
+    FR_ASSIGN(const auto ids, tokenizer.encode(text, {.add_special = false, .parse_special = false}));
     const TokenizerSpec& spec = tokenizer.spec();
     const auto bos = spec.add_bos ? spec.bos : std::nullopt;
     Measurement measurement(runner, options);

@@ -92,26 +92,35 @@ void collapse_spaces(std::string& text) {
     text = std::move(out);
 }
 
-void replace_regex(std::string& text, const Regex& regex, std::string_view content) {
-    Regex::Matcher matcher(regex);
+// False when the result would have more than `max_bytes`.
+Result<bool> replace_regex(std::string& text, const Regex& regex, std::string_view content, std::size_t max_bytes) {
+    Regex::Matcher matcher(regex, text.size());
     std::string out;
     std::size_t done = 0, from = 0;
     while (from <= text.size() && matcher.find(text, from)) {
         out.append(text, done, matcher.begin - done).append(content);
+        if (out.size() > max_bytes) return false;
         done = from = matcher.end;
         if (matcher.end == matcher.begin) {
             if (from == text.size()) break;
             from += static_cast<std::size_t>(next_utf8(std::string_view(text).substr(from)).size_bytes);
         }
     }
+    FR_TRY(matcher.status());
     out.append(text, done);
     text = std::move(out);
+    return true;
 }
 
 }  // namespace
 
+std::size_t max_grown_bytes(std::size_t bytes) {
+    return 64 + 16 * bytes;
+}
+
 Result<Normalizer> Normalizer::create(const std::vector<NormalizerStep>& steps, std::string_view where) {
     Normalizer result;
+    result.where_ = where;
     for (const NormalizerStep& spec : steps) {
         Step step{spec, std::nullopt};
         if (spec.op == Op::kReplace && spec.pattern_is_regex) {
@@ -122,10 +131,13 @@ Result<Normalizer> Normalizer::create(const std::vector<NormalizerStep>& steps, 
     return result;
 }
 
-std::string Normalizer::apply(std::string_view input, bool first) const {
+Result<std::string> Normalizer::apply(std::string_view input, bool first) const {
     std::string text(input);
-    for (const Step& step : steps_) {
+    const std::size_t max_bytes = max_grown_bytes(input.size());
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+        const Step& step = steps_[i];
         const NormalizerStep& spec = step.spec;
+        bool fits = true;
         switch (spec.op) {
             case Op::kNfc:
                 map_utf8(text, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
@@ -155,10 +167,11 @@ std::string Normalizer::apply(std::string_view input, bool first) const {
                 if (first && !text.empty()) text.insert(0, spec.content);
                 break;
             case Op::kReplace:
-                if (step.regex)
-                    replace_regex(text, *step.regex, spec.content);
-                else
-                    replace_all(text, spec.pattern, spec.content);
+                if (step.regex) {
+                    FR_ASSIGN(fits, replace_regex(text, *step.regex, spec.content, max_bytes));
+                } else {
+                    fits = replace_all(text, spec.pattern, spec.content, max_bytes);
+                }
                 break;
             case Op::kStrip:
                 strip(text, spec.strip_left, spec.strip_right);
@@ -167,6 +180,9 @@ std::string Normalizer::apply(std::string_view input, bool first) const {
                 collapse_spaces(text);
                 break;
         }
+        if (!fits || text.size() > max_bytes)
+            return bad_input("{}: normalizer step {}: expected at most {} bytes from a text of {}, got more", where_,
+                             i + 1, max_bytes, input.size());
     }
     return text;
 }

@@ -118,16 +118,18 @@ void rewrite(Words& words, const Write& write) {
     words.text = words.owned;
 }
 
-void apply_regex(const SplitStep& step, const Regex& regex, Words& words) {
-    Regex::Matcher matcher(regex);
+Status apply_regex(const SplitStep& step, const Regex& regex, Words& words) {
+    Regex::Matcher matcher(regex, words.text.size());
     std::vector<Range> out;
     out.reserve(words.ranges.size() + words.text.size() / 4);
     std::vector<Segment> segments;
     for (const Range word : words.ranges) {
         segment(word, step.invert, RegexFind{matcher, words.text, word}, segments);
         place(segments, step.behavior, out);
+        FR_TRY(matcher.status());
     }
     words.ranges = std::move(out);
+    return {};
 }
 
 void apply_literal(std::string_view literal, SplitBehavior behavior, bool invert, Words& words) {
@@ -183,7 +185,7 @@ Result<PreTokenizer> PreTokenizer::create(const std::vector<SplitStep>& steps, s
     return result;
 }
 
-void PreTokenizer::split(std::string_view text, bool first, Words& words) const {
+Status PreTokenizer::split(std::string_view text, bool first, Words& words) const {
     words.text = text;
     words.ranges.assign(1, {0, text.size()});
     words.byte_level = false;
@@ -192,7 +194,7 @@ void PreTokenizer::split(std::string_view text, bool first, Words& words) const 
         const SplitStep& step = steps_[i].spec;
         switch (step.op) {
             case SplitStep::Op::kRegex:
-                apply_regex(step, *steps_[i].regex, words);
+                FR_TRY(apply_regex(step, *steps_[i].regex, words));
                 break;
             case SplitStep::Op::kLiteral:
                 apply_literal(step.pattern, step.behavior, step.invert, words);
@@ -209,6 +211,7 @@ void PreTokenizer::split(std::string_view text, bool first, Words& words) const 
                 break;
         }
     }
+    return {};
 }
 
 }  // namespace frontier

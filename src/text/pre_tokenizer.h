@@ -33,8 +33,9 @@ struct Words {
 class PreTokenizer {
 public:
     static Result<PreTokenizer> create(const std::vector<SplitStep>& steps, std::string_view where);
-    // `text` is valid UTF-8 and outlives `words`. `first`: it begins the whole text.
-    void split(std::string_view text, bool first, Words& words) const;
+    // `text` is valid UTF-8 and outlives `words`. `first`: it begins the whole text. Fails where
+    // a pattern of the file needs far more work than the text is long.
+    Status split(std::string_view text, bool first, Words& words) const;
 
 private:
     struct Step {

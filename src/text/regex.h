@@ -21,22 +21,26 @@ public:
     Regex(Regex&&) noexcept;
     Regex& operator=(Regex&&) noexcept;
 
-    // One scan over texts; not shared between threads.
+    // One scan over texts of `text_bytes` together; not shared between threads. The whole scan is linear in them: a
+    // pattern that looks far ahead from every place, or backtracks without end, runs out of its budget and fails.
     class Matcher {
     public:
-        explicit Matcher(const Regex& regex);
+        Matcher(const Regex& regex, std::size_t text_bytes);
         ~Matcher();
         Matcher(const Matcher&) = delete;
         Matcher& operator=(const Matcher&) = delete;
-        // The first match in `text` that begins at or after `from`; false when there is none, or when the pattern needs
-        // more backtracking than the limits allow. `text` is valid UTF-8.
+        // The first match in `text` that begins at or after `from`; false when there is none, or when the budget is
+        // used up: then status() says so from then on. `text` is valid UTF-8.
         bool find(std::string_view text, std::size_t from);
+        const Status& status() const { return status_; }
         std::size_t begin = 0;
         std::size_t end = 0;
 
     private:
         struct State;
+        bool give_up(std::string_view why);
         std::unique_ptr<State> state_;
+        Status status_;
     };
 
 private:

@@ -129,10 +129,12 @@ Status TokenizerImpl::init() {
             return bad_input("{}: added token {} has {} bytes, at most {} are allowed", spec_.where, token.id,
                              piece.size(), kMaxAddedTokenBytes);
         // Control tokens are sought in the text as it came, so that what is trusted stays known.
-        if (in_normalized_text(token))
-            normalized_added_.add(normalized_content(token), token);
-        else
+        if (in_normalized_text(token)) {
+            FR_ASSIGN(const std::string content, normalized_content(token));
+            normalized_added_.add(content, token);
+        } else {
             added_.add(piece, token);
+        }
     }
     byte_ids_ = byte_tokens(spec_, all_);
     if (spec_.kind == TokenizerKind::kSentencePiece) {
@@ -140,25 +142,26 @@ Status TokenizerImpl::init() {
     } else {
         FR_ASSIGN(model_, make_bpe_model(spec_, ordinary_, all_));
     }
-    build_bytes();
-    return {};
+    return build_bytes();
 }
 
 bool TokenizerImpl::in_normalized_text(const AddedToken& token) const {
     return token.normalized && !token.special && !normalizer_.empty();
 }
 
-std::string TokenizerImpl::normalized_content(const AddedToken& token) const {
+Result<std::string> TokenizerImpl::normalized_content(const AddedToken& token) const {
     const std::string& piece = spec_.pieces[static_cast<std::size_t>(token.id)];
-    return valid_utf8_prefix(piece) == piece.size() ? normalizer_.apply(piece, true) : piece;
+    if (valid_utf8_prefix(piece) != piece.size()) return piece;
+    return normalizer_.apply(piece, true);
 }
 
-void TokenizerImpl::build_bytes() {
+Status TokenizerImpl::build_bytes() {
     std::vector<bool> raw(spec_.pieces.size());  // added tokens stand for themselves, as the text they are found as
     std::unordered_map<TokenId, std::string> normalized;
     for (const AddedToken& token : spec_.added_tokens) {
         raw[static_cast<std::size_t>(token.id)] = true;
-        if (in_normalized_text(token)) normalized[token.id] = normalized_content(token);
+        if (!in_normalized_text(token)) continue;
+        FR_ASSIGN(normalized[token.id], normalized_content(token));
     }
     bytes_.reserve(spec_.pieces.size());
     for (std::size_t id = 0; id < spec_.pieces.size(); ++id) {
@@ -170,9 +173,13 @@ void TokenizerImpl::build_bytes() {
             if (found_normalized) text = found->second;
         }
         if (!raw[id] || found_normalized) {
-            for (const DecodeStep& step : spec_.decode_steps) {
+            const std::size_t max_bytes = max_grown_bytes(text.size());
+            for (std::size_t i = 0; i < spec_.decode_steps.size(); ++i) {
+                const DecodeStep& step = spec_.decode_steps[i];
                 if (step.op == DecodeStep::Op::kReplace) {
-                    replace_all(text, step.pattern, step.content);
+                    if (!replace_all(text, step.pattern, step.content, max_bytes))
+                        return bad_input("{}: decoder step {}: expected at most {} bytes for token {}, got more",
+                                         spec_.where, i + 1, max_bytes, id);
                 } else if (raw[id]) {
                     continue;
                 } else if (step.op == DecodeStep::Op::kByteLevel) {
@@ -185,18 +192,19 @@ void TokenizerImpl::build_bytes() {
         }
         bytes_.push_back(std::move(text));
     }
+    return {};
 }
 
-std::vector<TokenId> TokenizerImpl::encode(std::string_view text, const EncodeOptions& options) const {
+Result<std::vector<TokenId>> TokenizerImpl::encode(std::string_view text, const EncodeOptions& options) const {
     Work work;
     if (options.add_special && spec_.add_bos) work.ids.push_back(*spec_.bos);
     const TrustedRange whole{0, text.size()};
-    encode_marked(text, std::span(&whole, options.parse_special ? 1 : 0), work);
+    FR_TRY(encode_marked(text, std::span(&whole, options.parse_special ? 1 : 0), work));
     if (options.add_special && spec_.add_eos) work.ids.push_back(*spec_.eos);
     return std::move(work.ids);
 }
 
-std::vector<TokenId> TokenizerImpl::encode_spans(std::span<const TextSpan> spans) const {
+Result<std::vector<TokenId>> TokenizerImpl::encode_spans(std::span<const TextSpan> spans) const {
     std::string text;
     std::vector<TrustedRange> trusted;
     for (const TextSpan& span : spans) {
@@ -210,27 +218,28 @@ std::vector<TokenId> TokenizerImpl::encode_spans(std::span<const TextSpan> spans
             trusted.push_back({begin, text.size()});
     }
     Work work;
-    encode_marked(text, trusted, work);
+    FR_TRY(encode_marked(text, trusted, work));
     return std::move(work.ids);
 }
 
-void TokenizerImpl::encode_marked(std::string_view text, std::span<const TrustedRange> trusted, Work& work) const {
+Status TokenizerImpl::encode_marked(std::string_view text, std::span<const TrustedRange> trusted, Work& work) const {
     std::size_t at = 0;
     while (at < text.size()) {
         const auto match = added_.find(text, at, trusted);
         const std::size_t end = match ? match->begin : text.size();
-        if (end > at) encode_fragment(text.substr(at, end - at), at == 0, work);
+        if (end > at) FR_TRY(encode_fragment(text.substr(at, end - at), at == 0, work));
         if (!match) break;
         work.ids.push_back(match->id);
         at = match->end;
     }
+    return {};
 }
 
-void TokenizerImpl::encode_fragment(std::string_view text, bool first_in_text, Work& work) const {
+Status TokenizerImpl::encode_fragment(std::string_view text, bool first_in_text, Work& work) const {
     bool first = true;
     while (!text.empty()) {
         const std::size_t valid = valid_utf8_prefix(text);
-        if (valid > 0) encode_valid(text.substr(0, valid), first, first_in_text && first, work);
+        if (valid > 0) FR_TRY(encode_valid(text.substr(0, valid), first, first_in_text && first, work));
         text.remove_prefix(valid);
         std::size_t invalid = 0;
         while (invalid < text.size()) {
@@ -242,6 +251,7 @@ void TokenizerImpl::encode_fragment(std::string_view text, bool first_in_text, W
         text.remove_prefix(invalid);
         first = false;
     }
+    return {};
 }
 
 void TokenizerImpl::encode_invalid(std::string_view bytes, Work& work) const {
@@ -258,10 +268,11 @@ void TokenizerImpl::encode_invalid(std::string_view bytes, Work& work) const {
     }
 }
 
-void TokenizerImpl::encode_valid(std::string_view text, bool first_in_fragment, bool first_in_text, Work& work) const {
+Status TokenizerImpl::encode_valid(std::string_view text, bool first_in_fragment, bool first_in_text,
+                                   Work& work) const {
     std::string normalized;
     if (!normalizer_.empty()) {
-        normalized = normalizer_.apply(text, first_in_fragment);
+        FR_ASSIGN(normalized, normalizer_.apply(text, first_in_fragment));
         text = normalized;
     }
     std::span<const TrustedRange> none;
@@ -269,16 +280,17 @@ void TokenizerImpl::encode_valid(std::string_view text, bool first_in_fragment, 
     while (at < text.size()) {
         const auto match = normalized_added_.find(text, at, none);
         const std::size_t end = match ? match->begin : text.size();
-        if (end > at) encode_words(text.substr(at, end - at), first_in_text && at == 0, work);
+        if (end > at) FR_TRY(encode_words(text.substr(at, end - at), first_in_text && at == 0, work));
         if (!match) break;
         work.ids.push_back(match->id);
         at = match->end;
     }
+    return {};
 }
 
-void TokenizerImpl::encode_words(std::string_view text, bool first_in_text, Work& work) const {
+Status TokenizerImpl::encode_words(std::string_view text, bool first_in_text, Work& work) const {
     Words& words = work.words;
-    pre_tokenizer_.split(text, first_in_text, words);
+    FR_TRY(pre_tokenizer_.split(text, first_in_text, words));
     std::string bytes;
     for (const Words::Range range : words.ranges) {
         std::string_view word = words.word(range);
@@ -288,6 +300,7 @@ void TokenizerImpl::encode_words(std::string_view text, bool first_in_text, Work
         }
         encode_word(word, work);
     }
+    return {};
 }
 
 void TokenizerImpl::encode_word(std::string_view word, Work& work) const {

@@ -32,10 +32,11 @@ public:
     virtual ~Tokenizer() = default;
 
     // Linear time in the text. Invalid UTF-8 is encoded byte by byte where the vocabulary can, else as U+FFFD / unk.
-    virtual std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
+    // Fails (kBadInput) only where steps of the file would make the text, or the work, grow out of proportion.
+    virtual Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
     // The spans concatenated are the text. Control tokens are recognised only if they lie wholly in trusted bytes;
     // the text between them is tokenised whole, across span borders. Adds no BOS or EOS.
-    virtual std::vector<TokenId> encode_spans(std::span<const TextSpan> spans) const = 0;
+    virtual Result<std::vector<TokenId>> encode_spans(std::span<const TextSpan> spans) const = 0;
 
     // The bytes that a token stands for in running text; control tokens give "" unless `with_special`.
     virtual std::string token_bytes(TokenId id, bool with_special = false) const = 0;

@@ -21,8 +21,8 @@ public:
     explicit TokenizerImpl(TokenizerSpec spec) : spec_(std::move(spec)) {}
     Status init();
 
-    std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options) const override;
-    std::vector<TokenId> encode_spans(std::span<const TextSpan> spans) const override;
+    Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options) const override;
+    Result<std::vector<TokenId>> encode_spans(std::span<const TextSpan> spans) const override;
     std::string token_bytes(TokenId id, bool with_special) const override;
     std::string decode(std::span<const TokenId> ids, bool with_special) const override;
     std::int32_t vocab_size() const override { return static_cast<std::int32_t>(spec_.pieces.size()); }
@@ -42,14 +42,14 @@ private:
     Status check_spec() const;
     void fill_defaults();
     bool in_normalized_text(const AddedToken& token) const;
-    std::string normalized_content(const AddedToken& token) const;
-    void build_bytes();
+    Result<std::string> normalized_content(const AddedToken& token) const;
+    Status build_bytes();
     TokenType type(TokenId id) const;
 
-    void encode_marked(std::string_view text, std::span<const TrustedRange> trusted, Work& work) const;
-    void encode_fragment(std::string_view text, bool first_in_text, Work& work) const;
-    void encode_valid(std::string_view text, bool first_in_fragment, bool first_in_text, Work& work) const;
-    void encode_words(std::string_view text, bool first_in_text, Work& work) const;
+    Status encode_marked(std::string_view text, std::span<const TrustedRange> trusted, Work& work) const;
+    Status encode_fragment(std::string_view text, bool first_in_text, Work& work) const;
+    Status encode_valid(std::string_view text, bool first_in_fragment, bool first_in_text, Work& work) const;
+    Status encode_words(std::string_view text, bool first_in_text, Work& work) const;
     void encode_word(std::string_view word, Work& work) const;
     void encode_invalid(std::string_view bytes, Work& work) const;
 

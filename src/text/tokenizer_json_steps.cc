@@ -93,7 +93,8 @@ struct Metaspace {
 Result<Metaspace> read_metaspace(const Json& value, const std::string& where) {
     Metaspace result;
     FR_ASSIGN(result.mark, json_string_or(value, "replacement", kSpaceMark, where));
-    if (result.mark.empty()) return bad_input("{}: field 'replacement' is empty", where);
+    if (result.mark.empty() || static_cast<std::size_t>(next_utf8(result.mark).size_bytes) != result.mark.size())
+        return bad_input("{}: field 'replacement': expected one character, got '{}'", where, result.mark);
     FR_ASSIGN(const bool add_prefix, json_bool_or(value, "add_prefix_space", true, where));
     FR_ASSIGN(const std::string scheme,
               json_string_or(value, "prepend_scheme", add_prefix ? "always" : "never", where));

@@ -170,19 +170,22 @@ int byte_fallback_value(std::string_view piece) {
     return value;
 }
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-    if (from.empty()) return;
+bool replace_all(std::string& text, std::string_view from, std::string_view to, std::size_t max_bytes) {
+    if (from.empty()) return true;
     std::size_t at = text.find(from);
-    if (at == std::string::npos) return;
+    if (at == std::string::npos) return true;
     std::string out;
     out.reserve(text.size() + text.size() / 4);
     std::size_t done = 0;
     for (; at != std::string::npos; at = text.find(from, done)) {
         out.append(text, done, at - done).append(to);
+        if (out.size() > max_bytes) return false;
         done = at + from.size();
     }
     out.append(text, done);
+    if (out.size() > max_bytes) return false;
     text = std::move(out);
+    return true;
 }
 
 }  // namespace frontier

@@ -48,6 +48,8 @@ bool append_from_byte_level(std::string& out, std::string_view piece);
 // The byte of "<0x41>", or -1.
 int byte_fallback_value(std::string_view piece);
 
-void replace_all(std::string& text, std::string_view from, std::string_view to);
+// False, and `text` as before, when the result would have more than `max_bytes`.
+bool replace_all(std::string& text, std::string_view from, std::string_view to,
+                 std::size_t max_bytes = std::string::npos);
 
 }  // namespace frontier

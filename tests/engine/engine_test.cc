@@ -26,7 +26,7 @@ LoadedModel load(std::int64_t kv_tokens, std::int32_t max_batch_tokens = 64, boo
 
 Request greedy(const LoadedModel& loaded, const std::string& prompt, std::int64_t max_tokens) {
     Request request;
-    request.prompt = loaded.tokenizer->encode(prompt);
+    request.prompt = *loaded.tokenizer->encode(prompt);
     request.sampling.temperature = 0;
     request.max_tokens = max_tokens;
     request.ignore_eos = true;
@@ -204,7 +204,7 @@ TEST(Engine, RunningFromTheMapGivesTheSameBits) {
     EXPECT_LT(mapped.runner->backend().memory().weight_bytes, packed.runner->backend().memory().weight_bytes / 10);
     const auto logits_of = [](LoadedModel& loaded) {
         Sequence sequence;
-        const auto ids = loaded.tokenizer->encode(kPrompts[2]);
+        const auto ids = *loaded.tokenizer->encode(kPrompts[2]);
         const BatchEntry entry{.sequence = &sequence, .tokens = ids, .logits = LogitsWanted::kAll};
         const auto logits = *loaded.runner->forward({&entry, 1});
         return std::vector<float>(logits.begin(), logits.end());
@@ -222,7 +222,7 @@ TEST(Engine, ZeroTokensAsksForNothing) {
 TEST(Runner, ForksShareFullPagesAndDivergeSafely) {
     LoadedModel loaded = load(256);
     Runner& runner = *loaded.runner;
-    const auto prompt = loaded.tokenizer->encode(kPrompts[2] + kPrompts[2] + kPrompts[2]);
+    const auto prompt = *loaded.tokenizer->encode(kPrompts[2] + kPrompts[2] + kPrompts[2]);
     ASSERT_GT(prompt.size(), 40U);
     Sequence original;
     BatchEntry entry{.sequence = &original, .tokens = prompt};

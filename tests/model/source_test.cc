@@ -85,7 +85,7 @@ TEST(Source, TokenizersOfEitherFormatGiveTheGoldenIds) {
         const auto tokenizer = (*source)->tokenizer();
         ASSERT_TRUE(tokenizer) << tokenizer.error().text;
         for (const Json& test : (*golden)["tale_tokenizer_cases"])
-            EXPECT_EQ((*tokenizer)->encode(test["text"].get<std::string>(), {.parse_special = true}),
+            EXPECT_EQ(*(*tokenizer)->encode(test["text"].get<std::string>(), {.parse_special = true}),
                       test["ids"].get<std::vector<TokenId>>())
                 << test["text"];
         EXPECT_TRUE((*tokenizer)->ends_generation(1));
@@ -96,7 +96,7 @@ TEST(Source, TokenizersOfEitherFormatGiveTheGoldenIds) {
     auto stories = open_model("stories260K-f32");
     ASSERT_TRUE(stories) << stories.error().text;
     for (const Json& prompt : (*golden)["models"]["stories260K"]["prompts"])
-        EXPECT_EQ((*(*stories)->tokenizer())->encode(prompt["prompt"].get<std::string>()),
+        EXPECT_EQ(*(*(*stories)->tokenizer())->encode(prompt["prompt"].get<std::string>()),
                   prompt["ids"].get<std::vector<TokenId>>());
 }
 

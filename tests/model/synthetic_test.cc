@@ -152,7 +152,7 @@ TEST(Synthetic, VocabulariesTokenizeAndComeBack) {
         const auto tokenizer = (*source)->tokenizer();
         ASSERT_TRUE(tokenizer) << tokenizer.error().text;
         EXPECT_EQ((*tokenizer)->vocab_size(), (*source)->config().vocab_size);
-        const std::vector<TokenId> ids = (*tokenizer)->encode(text, {.add_special = false});
+        const std::vector<TokenId> ids = *(*tokenizer)->encode(text, {.add_special = false});
         EXPECT_EQ((*tokenizer)->decode(ids), text);
         EXPECT_LT(ids.size(), text.size());  // words do merge
         // A vocabulary read back from the file is the same.
@@ -163,7 +163,7 @@ TEST(Synthetic, VocabulariesTokenizeAndComeBack) {
             ASSERT_TRUE(file) << file.error().text;
             const auto again = (*file)->tokenizer();
             ASSERT_TRUE(again) << again.error().text;
-            EXPECT_EQ((*again)->encode(text), (*tokenizer)->encode(text));
+            EXPECT_EQ(*(*again)->encode(text), *(*tokenizer)->encode(text));
             EXPECT_EQ((*again)->spec().pieces, (*tokenizer)->spec().pieces);
             EXPECT_EQ((*again)->spec().bos, (*tokenizer)->spec().bos);
             EXPECT_EQ((*again)->spec().eos, (*tokenizer)->spec().eos);

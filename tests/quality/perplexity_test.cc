@@ -51,7 +51,7 @@ TEST_P(Perplexity, EqualsTheDefinitionWhateverThePieces) {
     LoadedModel loaded = load(37, 50);  // pieces that divide nothing
     const std::string text = sample_text();
     const PerplexityMethod method = *perplexity_method_from_name(GetParam());
-    const auto ids = loaded.tokenizer->encode(text, {.add_special = false});
+    const auto ids = *loaded.tokenizer->encode(text, {.add_special = false});
     ASSERT_GT(ids.size(), 1100U);
     int scored = 0;
     double sum = 0;

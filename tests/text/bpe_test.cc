@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 std::vector<std::string> encode(const TokenizerSpec& spec, std::string_view text) {
     const auto tokenizer = make(spec);
-    return pieces_of(*tokenizer, tokenizer->encode(text, {.add_special = false}));
+    return pieces_of(*tokenizer, *tokenizer->encode(text, {.add_special = false}));
 }
 
 TEST(Bpe, MergesByRankNotByPlace) {

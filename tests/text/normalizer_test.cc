@@ -10,7 +10,7 @@ using Op = NormalizerStep::Op;
 std::string apply(std::vector<NormalizerStep> steps, std::string_view text, bool first = true) {
     auto normalizer = Normalizer::create(steps, "test");
     EXPECT_TRUE(normalizer.has_value());
-    return normalizer ? normalizer->apply(text, first) : "";
+    return normalizer ? *normalizer->apply(text, first) : "";
 }
 
 TEST(Normalizer, NormalForms) {
@@ -47,6 +47,24 @@ TEST(Normalizer, Replaces) {
     EXPECT_EQ(apply({regex}, "a    b c"), "a b c");
     const NormalizerStep empty{.op = Op::kReplace, .pattern = "x*", .pattern_is_regex = true, .content = "-"};
     EXPECT_EQ(apply({empty}, "a\xC3\xA9"), "-a-\xC3\xA9-");
+}
+
+TEST(Normalizer, GrowthIsBounded) {
+    const NormalizerStep grow{.op = Op::kReplace, .pattern = "a", .content = std::string(1000, 'a')};
+    const NormalizerStep by_regex{
+        .op = Op::kReplace, .pattern = "a", .pattern_is_regex = true, .content = std::string(1000, 'a')};
+    const NormalizerStep prefix{.op = Op::kPrepend, .content = std::string(100, 'a')};
+    for (const auto& step : {grow, by_regex, prefix}) {
+        const auto result = Normalizer::create({{.op = Op::kNfc}, step}, "file")->apply("a", true);
+        ASSERT_FALSE(result.has_value());
+        EXPECT_EQ(result.error().code, ErrorCode::kBadInput);
+        EXPECT_EQ(result.error().text, "file: normalizer step 2: expected at most 80 bytes from a text of 1, got more");
+    }
+    // The character that grows most in published files fits, also many of them.
+    std::string text;
+    for (int i = 0; i < 1000; ++i) text += "\xEF\xB7\xBA";
+    const NormalizerStep mark{.op = Op::kReplace, .pattern = " ", .content = "\xE2\x96\x81"};
+    EXPECT_EQ(apply({{.op = Op::kNfkc}, mark}, text).size(), 39'000U);
 }
 
 TEST(Normalizer, Strips) {

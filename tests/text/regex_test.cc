@@ -14,7 +14,7 @@ std::vector<std::string> matches(std::string_view pattern, std::string_view text
     EXPECT_TRUE(regex.has_value()) << (regex ? "" : regex.error().text);
     std::vector<std::string> result;
     if (!regex) return result;
-    Regex::Matcher matcher(*regex);
+    Regex::Matcher matcher(*regex, text.size());
     for (std::size_t from = 0; from <= text.size() && matcher.find(text, from);) {
         result.emplace_back(text.substr(matcher.begin, matcher.end - matcher.begin));
         from = matcher.end > matcher.begin ? matcher.end : matcher.end + 1;
@@ -55,12 +55,53 @@ TEST(Regex, ErrorsNameThePattern) {
     EXPECT_FALSE(Regex::compile(nested, "x").has_value());
 }
 
-TEST(Regex, HostilePatternsGiveUp) {
-    // Exponential backtracking: the limit ends it, and nothing is found.
-    EXPECT_THAT(matches("^(a+)+$", std::string(40, 'a') + "b"), ElementsAre());
+// The error of scanning `text` to its end.
+std::string scan_error(std::string_view pattern, std::string_view text) {
+    auto regex = Regex::compile(pattern, "file: field");
+    if (!regex) return regex.error().text;
+    Regex::Matcher matcher(*regex, text.size());
+    for (std::size_t from = 0; from <= text.size() && matcher.find(text, from);)
+        from = matcher.end > matcher.begin ? matcher.end : matcher.end + 1;
+    return matcher.status() ? "" : matcher.status().error().text;
+}
+
+TEST(Regex, HostilePatternsAreErrors) {
+    // Exponential backtracking.
+    EXPECT_THAT(scan_error("^(a+)+$", std::string(40, 'a') + "b"), HasSubstr("file: field: pattern '^(a+)+$': "));
+    EXPECT_THAT(scan_error("(a|aa)+$", std::string(5000, 'a') + "b"), HasSubstr("limit"));
+    // Each place looks at all the rest: 5 * 10^9 steps, were it let.
+    EXPECT_THAT(scan_error("(?=.*x)a", std::string(100'000, 'a')), HasSubstr("in proportion to the text"));
+    EXPECT_THAT(scan_error("(?:(?!a*x)a)", std::string(300'000, 'a')), HasSubstr("in proportion to the text"));
+    EXPECT_THAT(scan_error("(?<=.{300})a", "a"), HasSubstr("looks 300 characters back"));
+    EXPECT_THAT(scan_error(R"((a*)\1b)", "a"), HasSubstr("back-references"));
+}
+
+TEST(Regex, LongMatchesArePossible) {
     // A group repeated a million times outgrows the small stack of JIT code, not the large one.
     const std::string text(1'000'000, 'a');
     EXPECT_THAT(matches("(?:a|b)+", text), ElementsAre(text));
+    // Digits by threes from the right, as published patterns group them.
+    EXPECT_EQ(matches(R"(\d{1,3}(?=(?:\d{3})*\b))", std::string(1000, '1')).size(), 334U);
+    EXPECT_EQ(scan_error(R"(\d{1,3}(?=(?:\d{3})*\b))", std::string(1000, '1')), "");
+}
+
+TEST(Regex, WindowsChangeNoMatch) {
+    // Runs that end before, at and after the borders of the windows (128 and 512 bytes, and from other places).
+    for (const std::size_t length : {1U, 2U, 126U, 127U, 128U, 129U, 130U, 254U, 255U, 256U, 511U, 512U, 513U, 2047U}) {
+        const std::string letters(length, 'a'), spaces(length, ' ');
+        const std::string text = letters + spaces + "b" + spaces;
+        EXPECT_THAT(matches(R"( ?b|\s+(?!\S)|\s+|a+)", text),
+                    length == 1 ? testing::ElementsAreArray({letters, std::string(" b"), spaces})
+                                : testing::ElementsAreArray({letters, spaces.substr(1), std::string(" b"), spaces}));
+        EXPECT_THAT(matches("b", text), ElementsAre("b"));
+        EXPECT_THAT(matches("(?<= )(?=b)", text), ElementsAre(""));
+        EXPECT_THAT(matches(R"(a\b)", text), ElementsAre("a"));
+        EXPECT_THAT(matches("$", text), ElementsAre(""));
+        EXPECT_EQ(matches("b*", text).size(), 3 * length + 2);  // each place, the b, the end
+        std::string accents;
+        for (std::size_t i = 0; i < length; ++i) accents += "\xC3\xA9";
+        EXPECT_THAT(matches(R"(\p{L}+)", accents + " " + accents), ElementsAre(accents, accents));
+    }
 }
 
 TEST(Regex, TrailingSpacesCostOnePass) {

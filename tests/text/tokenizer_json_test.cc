@@ -43,7 +43,7 @@ TEST(TokenizerJson, ReadsASmallOne) {
     const auto tokenizer = tokenizer_of(small());
     EXPECT_EQ(tokenizer->spec().kind, TokenizerKind::kByteLevelBpe);
     EXPECT_EQ(tokenizer->vocab_size(), 6);
-    EXPECT_THAT(tokenizer->encode("ab a"), ElementsAre(4, 5, 2));
+    EXPECT_THAT(*tokenizer->encode("ab a"), ElementsAre(4, 5, 2));
     EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{4, 5, 2}), "ab a");
     EXPECT_TRUE(tokenizer->is_control(0));
 }
@@ -51,7 +51,7 @@ TEST(TokenizerJson, ReadsASmallOne) {
 TEST(TokenizerJson, MergesMayBePairs) {
     Json document = small();
     document["model"]["merges"] = Json::parse(R"([["a", "b"]])");
-    EXPECT_THAT(tokenizer_of(document)->encode("ab"), ElementsAre(4));
+    EXPECT_THAT(*tokenizer_of(document)->encode("ab"), ElementsAre(4));
     document["model"]["merges"] = Json::parse(R"([["a", "b", "a"]])");
     EXPECT_THAT(error_of(document), HasSubstr("'model.merges': entry 0: expected two pieces, got 3"));
     document["model"]["merges"] = Json::parse(R"([7])");
@@ -116,6 +116,34 @@ TEST(TokenizerJson, UnsupportedPartsAreNamed) {
                 HasSubstr("single[0]"));
 }
 
+TEST(TokenizerJson, StepsThatGrowOrNeverEndAreErrors) {
+    const Json grow = Json{{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(1000, 'a')}};
+    Json document = small();
+    document["normalizer"] = Json{{"type", "Sequence"}, {"normalizers", {grow, grow, grow, grow, grow}}};
+    auto ids = tokenizer_of(document)->encode("a");
+    ASSERT_FALSE(ids.has_value());
+    EXPECT_EQ(ids.error().code, ErrorCode::kBadInput);
+    EXPECT_THAT(ids.error().text, HasSubstr("normalizer step 1: expected at most 80 bytes"));
+
+    document = small();
+    document["decoder"] = Json{{"type", "Sequence"}, {"decoders", {grow, grow, grow, grow, grow}}};
+    auto spec = parse_tokenizer_json(document.dump(), "", "t.json");
+    ASSERT_TRUE(spec.has_value());
+    const auto tokenizer = Tokenizer::create(std::move(*spec));
+    ASSERT_FALSE(tokenizer.has_value());
+    EXPECT_THAT(tokenizer.error().text, HasSubstr("decoder step 1: expected at most"));
+
+    document = small();
+    document["pre_tokenizer"] = Json{{"type", "Split"}, {"pattern", {{"Regex", "(?=.*x)a"}}}, {"behavior", "Isolated"}};
+    ids = tokenizer_of(document)->encode(std::string(100'000, 'a'));
+    ASSERT_FALSE(ids.has_value());
+    EXPECT_THAT(ids.error().text, HasSubstr("(?=.*x)a"));
+
+    document = small();
+    document["pre_tokenizer"] = Json{{"type", "Metaspace"}, {"replacement", "  "}};
+    EXPECT_THAT(error_of(document), HasSubstr("'replacement': expected one character"));
+}
+
 TEST(TokenizerJson, BrokenJsonIsOneLine) {
     const std::string text = small().dump();
     for (std::size_t cut = 0; cut < text.size(); ++cut) {
@@ -137,21 +165,21 @@ TEST(TokenizerJson, BrokenJsonIsOneLine) {
 TEST(TokenizerJson, SpecialTokensAroundTheText) {
     // Without a template the switches of the configuration decide.
     const std::string_view config = R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}, "add_bos_token": true})";
-    EXPECT_THAT(tokenizer_of(small(), config)->encode("a"), ElementsAre(0, 2));
+    EXPECT_THAT(*tokenizer_of(small(), config)->encode("a"), ElementsAre(0, 2));
     EXPECT_TRUE(tokenizer_of(small(), config)->ends_generation(1));
     // A template wins over them,
     Json document = small();
     document["post_processor"] = Json::parse(R"({"type": "Sequence", "processors": [{"type": "ByteLevel"},
         {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}},
                                                   {"SpecialToken": {"id": "</s>"}}]}]})");
-    EXPECT_THAT(tokenizer_of(document)->encode("a"), ElementsAre(0, 2, 1));
+    EXPECT_THAT(*tokenizer_of(document)->encode("a"), ElementsAre(0, 2, 1));
     EXPECT_THAT(
-        tokenizer_of(document, R"({"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": false})")->encode("a"),
+        *tokenizer_of(document, R"({"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": false})")->encode("a"),
         ElementsAre(0, 2, 1));
     // except where the reference rebuilds it from them.
-    EXPECT_THAT(tokenizer_of(document, R"({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>",
+    EXPECT_THAT(*tokenizer_of(document, R"({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>",
                     "eos_token": "</s>", "add_bos_token": true, "add_eos_token": false})")
-                    ->encode("a"),
+                     ->encode("a"),
                 ElementsAre(0, 2));
 }
 
@@ -169,11 +197,11 @@ TEST(TokenizerJson, CharactersWithByteFallback) {
             "merges": ["\u2581 a"]}})");
     const auto tokenizer = tokenizer_of(document);
     EXPECT_EQ(tokenizer->spec().kind, TokenizerKind::kMergeBpe);
-    EXPECT_THAT(tokenizer->encode("a a\xC3\xA9"), ElementsAre(6, 6, 2, 3));
+    EXPECT_THAT(*tokenizer->encode("a a\xC3\xA9"), ElementsAre(6, 6, 2, 3));
     EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{6, 6, 2, 3}), "a a\xC3\xA9");
-    EXPECT_THAT(tokenizer->encode("zz"), ElementsAre(4, 0));
+    EXPECT_THAT(*tokenizer->encode("zz"), ElementsAre(4, 0));
     // The text "<0xC3>" is no byte.
-    EXPECT_THAT(tokenizer->encode("<0xC3>"), ElementsAre(4, 0));
+    EXPECT_THAT(*tokenizer->encode("<0xC3>"), ElementsAre(4, 0));
 }
 
 // Added tokens that are sought in the normalised text hold the normaliser's prefix too, as in the reference.
@@ -184,9 +212,9 @@ TEST(TokenizerJson, NormalizedAddedTokens) {
     document["added_tokens"].push_back(
         Json::parse(R"({"id": 7, "content": "BAAB", "special": false, "normalized": false})"));
     const auto tokenizer = tokenizer_of(document);
-    EXPECT_THAT(tokenizer->encode("aABBA"), ElementsAre(2, 6));
-    EXPECT_THAT(tokenizer->encode("baab"), ElementsAre(3, 2, 4));
-    EXPECT_THAT(tokenizer->encode("BAAB"), ElementsAre(7));
+    EXPECT_THAT(*tokenizer->encode("aABBA"), ElementsAre(2, 6));
+    EXPECT_THAT(*tokenizer->encode("baab"), ElementsAre(3, 2, 4));
+    EXPECT_THAT(*tokenizer->encode("BAAB"), ElementsAre(7));
 }
 
 }  // namespace
