@@ -20,10 +20,17 @@ Status perplexity(const PerplexityFlags& flags) {
     ModelFlags model_flags = flags.model;
     if (model_flags.ctx == -1) model_flags.ctx = method.window_tokens;
     LoadOptions options;
-    options.max_logits_rows = 128;  // 78 MB of logits at 152k entries; larger pieces gain nothing measurable
+    options.max_logits_rows = 0;
     FR_ASSIGN(LoadedModel loaded, load_with_progress(model_flags, options));
+    if (const std::int64_t trained = loaded.source->config().context_tokens;
+        trained > 0 && method.window_tokens > trained)
+        print_warning(
+            fmt::format("windows of {} tokens exceed the {} that the model was trained for: expect a higher "
+                        "perplexity than with shorter ones",
+                        method.window_tokens, trained));
     PerplexityOptions perplexity_options;
     perplexity_options.method = method;
+    perplexity_options.text_name = flags.text == "-" ? "standard input" : std::string_view(flags.text);
     perplexity_options.interrupted = &interrupt_flag();
     PerplexityResult result;
     const std::int64_t start_ns = now_ns();

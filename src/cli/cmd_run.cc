@@ -4,6 +4,7 @@
 #include "cli/console.h"
 #include "cli/generation.h"
 #include "cli/sampling_flags.h"
+#include "platform/clock.h"
 
 namespace frontier {
 namespace {
@@ -63,8 +64,10 @@ Json report_json(const Generation& generation, const LoadedModel& loaded, const 
     report["prompt_tokens"] = generation.times.prompt_tokens;
     report["completion_tokens"] = generation.times.completion_tokens;
     report["finish_reason"] = finish_reason_name(generation.finish);
-    report["ttft_ms"] = generation.times.first_token_ns == 0 ? Json(nullptr) : Json(figures.ttft_ms);
+    report["ttft_ms"] = json_or_null(figures.ttft_ms);
     report["prefill_tokens_per_s"] = json_or_null(figures.prefill_tokens_per_s);
+    report["prefill_gflops"] = json_or_null(figures.prefill_gflops);
+    report["prefill_roofline_share"] = json_or_null(figures.prefill_roofline_share);
     report["decode_tokens_per_s"] = json_or_null(figures.decode_tokens_per_s);
     report["weight_gb_per_s"] = json_or_null(figures.weight_gb_per_s);
     report["roofline_share"] = json_or_null(figures.roofline_share);
@@ -78,14 +81,19 @@ Json report_json(const Generation& generation, const LoadedModel& loaded, const 
 }
 
 Status run_once(const RunFlags& flags, LoadedModel& loaded, Request request) {
-    FR_ASSIGN(const std::string text, prompt_text(flags));
-    FR_ASSIGN(request.prompt, prompt_ids(flags, loaded, text));
     Engine engine(*loaded.runner, loaded.tokenizer, {.context_tokens = loaded.context_tokens});
     const bool json = flags.model.json;
+    FR_ASSIGN(const std::string text, prompt_text(flags));
+    GenerateOptions options;
+    options.received_ns = now_ns();
+    FR_ASSIGN(request.prompt, prompt_ids(flags, loaded, text));
     interrupt_flag();
-    FR_ASSIGN(const Generation generation, generate(engine, request, [json](std::string_view piece) {
-                  if (!json) print_text(piece);
-              }));
+    FR_ASSIGN(const Generation generation, generate(
+                                               engine, request,
+                                               [json](std::string_view piece) {
+                                                   if (!json) print_text(piece);
+                                               },
+                                               options));
     if (json) {
         print_json(report_json(generation, loaded, request));
     } else {
@@ -107,9 +115,14 @@ Status run_once(const RunFlags& flags, LoadedModel& loaded, Request request) {
 Status run(const RunFlags& flags) {
     if (flags.prompt.has_value() && flags.file.has_value())
         return fail(ErrorCode::kUsage, "-p and -f: expected one of them, got both");
+    const bool templated = flags.chat || !flags.system.empty();
     const bool interactive = !flags.prompt.has_value() && !flags.file.has_value() && stdin_is_terminal();
     if (interactive && flags.model.json)
         return fail(ErrorCode::kUsage, "--json: needs a prompt (-p TEXT, -f FILE or standard input), not a terminal");
+    if (flags.parse_special && (interactive ? !flags.no_chat : templated))
+        return fail(ErrorCode::kUsage,
+                    "--parse-special: expected plain text, got a chat (--chat, --system or a terminal without "
+                    "--no-chat), where the user's text never holds control tokens");
     LoadOptions options;
     options.max_logits_rows = 1;
     FR_ASSIGN(LoadedModel loaded, load_with_progress(flags.model, options));
@@ -133,7 +146,7 @@ void add_run_command(CLI::App& app, Action& chosen) {
     command->add_flag("--no-chat", flags->no_chat,
                       "on a terminal: continue each line as plain text, without a template");
     command->add_flag("--parse-special", flags->parse_special,
-                      "control tokens written out in the prompt count as such");
+                      "control tokens written out in the prompt count as such (not in a chat)");
     // One numeric path serves every row count, and no sum depends on how work is cut, so there is nothing to switch
     // yet: the flag states the promise that a faster path may not break.
     command->add_flag("--deterministic", flags->deterministic,

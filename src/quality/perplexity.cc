@@ -39,6 +39,12 @@ std::vector<Window> cut_windows(std::vector<TokenId> ids, const PerplexityMethod
     return windows;
 }
 
+// How many tokens a text must have for one to be scored.
+std::int64_t least_tokens(const PerplexityMethod& method, bool has_bos) {
+    if (method.llama_perplexity) return method.window_tokens - (has_bos ? 1 : 0);
+    return has_bos ? 1 : 2;
+}
+
 class Measurement {
 public:
     Measurement(Runner& runner, const PerplexityOptions& options) : runner_(runner), options_(options) {}
@@ -59,9 +65,7 @@ public:
         return {};
     }
 
-    Result<PerplexityResult> result() const {
-        if (scored_ == 0)
-            return bad_input("the text is too short for method {}: no token could be scored", options_.method.name);
+    PerplexityResult result() const {
         const auto n = static_cast<double>(scored_);
         const double mean = sum_ / n;
         const double variance = std::max(0.0, squares_ / n - mean * mean);
@@ -146,6 +150,9 @@ Result<PerplexityResult> measure_perplexity(Runner& runner, const Tokenizer& tok
     FR_ASSIGN(const auto ids, tokenizer.encode(text, {.add_special = false, .parse_special = false}));
     const TokenizerSpec& spec = tokenizer.spec();
     const auto bos = spec.add_bos ? spec.bos : std::nullopt;
+    if (const std::int64_t needed = least_tokens(options.method, bos.has_value()); std::ssize(ids) < needed)
+        return bad_input("{}: too short for method {}: expected at least {} token{}, got {}", options.text_name,
+                         options.method.name, needed, needed == 1 ? "" : "s", ids.size());
     Measurement measurement(runner, options);
     FR_TRY(measurement.run(cut_windows(ids, options.method, bos)));
     return measurement.result();

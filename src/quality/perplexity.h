@@ -34,12 +34,13 @@ struct PerplexityResult {
 
 struct PerplexityOptions {
     PerplexityMethod method;
+    std::string_view text_name = "the text";  // for errors
     std::function<void(std::int64_t done_tokens, std::int64_t total_tokens, double perplexity)> progress;
     const std::atomic<bool>* interrupted = nullptr;
 };
 
-// The runner's cache must hold one window (kDoesNotFit otherwise); a text too short for one scored token and
-// non-finite logits are kBadInput.
+// The runner's cache must hold one window (kDoesNotFit otherwise); a text too short for one scored token (naming it,
+// the tokens needed and found) and non-finite logits are kBadInput.
 Result<PerplexityResult> measure_perplexity(Runner& runner, const Tokenizer& tokenizer, std::string_view text,
                                             const PerplexityOptions& options);
 

@@ -1,7 +1,7 @@
 """frontier run: the JSON document, limits of a generation, streams and interrupts."""
 import json
 import os
-import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +16,7 @@ TINY = model("tale-1m-f16.gguf")
 FOLDER = model("tale-1m")
 GREEDY = ["--temperature", "0", "--json"]
 FIELDS = ["text", "token_ids", "prompt_tokens", "completion_tokens", "finish_reason", "ttft_ms", "prefill_tokens_per_s",
-          "decode_tokens_per_s", "weight_gb_per_s", "roofline_share", "logits_hash", "weight_type", "compute_type",
+          "prefill_gflops", "prefill_roofline_share", "decode_tokens_per_s", "weight_gb_per_s", "roofline_share", "logits_hash", "weight_type", "compute_type",
           "kv_type", "isa", "threads"]
 
 
@@ -31,13 +31,14 @@ class Run(Expect, unittest.TestCase):
         self.assertEqual(row["completion_tokens"], len(row["token_ids"]))
         self.assertEqual(row["weight_type"], "F16")
         self.assertRegex(row["logits_hash"], r"^[0-9a-f]{16}$")
-        for rate in ("ttft_ms", "prefill_tokens_per_s", "decode_tokens_per_s", "weight_gb_per_s"):
+        for rate in ("ttft_ms", "prefill_tokens_per_s", "prefill_gflops", "decode_tokens_per_s", "weight_gb_per_s"):
             self.assertGreater(row[rate], 0)
 
     def test_shares_are_null_until_the_machine_is_measured(self):
         with tempfile.TemporaryDirectory() as empty:
             row = self.json_of(frontier("run", TINY, *GREEDY, "-p", "a", "-n", "4", env={"XDG_CACHE_HOME": empty}))
         self.assertIsNone(row["roofline_share"])
+        self.assertIsNone(row["prefill_roofline_share"])
 
     def test_the_bundled_model_is_the_default(self):
         row = self.json_of(frontier("run", *GREEDY, "-p", "Once upon a time", "-n", "4"))
@@ -146,11 +147,70 @@ class Run(Expect, unittest.TestCase):
             self.assertEqual(values, sorted(values, reverse=True))
             self.assertLessEqual(entry["logprob"], 0)
 
-    def test_json_needs_a_prompt(self):
-        outcome = frontier("run", TINY, "--json", "-n", "1")  # standard input is empty here: an empty prompt
-        self.assertIn(outcome.status, (OK, USAGE, BAD_INPUT), outcome)
-        if outcome.status == OK:
-            self.assertTrue(re.match(r"^\{.*\}\n$", outcome.out))
+    def test_an_empty_standard_input_is_an_empty_prompt(self):
+        row = self.json_of(frontier("run", TINY, "--json", "-n", "1", "--ignore-eos"))
+        self.assertEqual((row["prompt_tokens"], row["completion_tokens"]), (1, 1))  # the BOS
+
+    def test_a_terminal_is_no_prompt_for_json(self):
+        terminal, other = os.openpty()
+        try:
+            done = subprocess.run([BINARY, "run", TINY, "--json"], stdin=other, capture_output=True, check=False, timeout=60)
+        finally:
+            os.close(terminal)
+            os.close(other)
+        self.assertEqual((done.returncode, done.stdout), (USAGE, b""))
+        self.assertIn(b"--json: needs a prompt", done.stderr)
+
+    def test_time_to_the_first_token_counts_from_the_text(self):
+        # The prefill's rate starts with its first forward pass, TTFT with the text: turning 60 kB into tokens lies
+        # between, and no tokenizer does 300 MB/s.
+        row = self.generate("-p", "word " * 12000, "-n", "1", "-c", "20000")
+        prefill_ms = 1000 * row["prompt_tokens"] / row["prefill_tokens_per_s"]
+        self.assertGreater(row["ttft_ms"] - prefill_ms, 0.2)
+
+    def test_a_dtype_without_effect_is_a_warning(self):
+        for spec, dtype, warns in (("synthetic:tiny-llama:Q4_0", "bf16", True), ("synthetic:tiny-llama:Q4_0", "f16", True),
+                                   ("synthetic:tiny-llama:Q4_0", "f32", False), ("synthetic:tiny-llama:BF16", "bf16", False)):
+            outcome = frontier("run", spec, "-p", "a", "-n", "1", "--dtype", dtype, "--json")
+            self.assertEqual(outcome.status, OK, outcome)
+            self.assertEqual(outcome.err.count("\n"), int(warns), outcome)
+            self.assertEqual("--dtype" in outcome.err and "Q4_0" in outcome.err, warns, outcome)
+
+
+class ModelDefaults(Expect, unittest.TestCase):
+    def run_with(self, **fields):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in os.listdir(FOLDER):
+                shutil.copy(os.path.join(FOLDER, name), folder)
+            with open(os.path.join(folder, "generation_config.json"), "w", encoding="utf-8") as file:
+                json.dump(fields, file)
+            return frontier("run", folder, "-p", "Once", "-n", "8", "--ignore-eos", "--seed", "3", "--model-defaults", "--json")
+
+    def test_values_no_sampler_takes_name_file_and_field(self):
+        for field, value in (("top_p", -1), ("top_k", -2), ("temperature", -0.5), ("temperature", 1000), ("min_p", 1.5),
+                             ("repetition_penalty", 0), ("repetition_penalty", -2)):
+            with self.subTest(field=field):
+                self.assert_error(self.run_with(**{field: value}), BAD_INPUT, "generation_config.json", field, str(value))
+
+    def test_usual_values_for_off(self):
+        def ids(**fields):
+            return self.json_of(self.run_with(temperature=1.5, **fields))["token_ids"]
+        self.assertEqual(ids(top_k=-1, top_p=0.0), ids(top_k=0, top_p=1.0))
+        self.assertEqual(ids(top_k=0, top_p=1.5), ids(top_k=0, top_p=1.0))
+        self.assertNotEqual(ids(top_k=0, top_p=1.0), ids(top_k=1, top_p=1.0))
+
+    def test_a_template_that_renders_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in os.listdir(FOLDER):
+                shutil.copy(os.path.join(FOLDER, name), folder)
+            with open(os.path.join(folder, "chat_template.jinja"), "w", encoding="utf-8") as file:
+                file.write("{# nothing #}")
+            self.assert_error(frontier("run", folder, "--chat", "-p", "Hi", "-n", "1"), BAD_INPUT, "chat template")
+            with open(os.path.join(folder, "chat_template.jinja"), "w", encoding="utf-8") as file:
+                file.write("{{ ")
+            outcome = frontier("run", folder, "--chat", "-p", "Hi", "-n", "1")
+            self.assert_error(outcome, BAD_INPUT, "chat template")
+            self.assertEqual(outcome.err.count("chat template"), 1, outcome)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,12 @@ TEST(PerplexityErrors, AreNamed) {
     options.method = *perplexity_method_from_name("llama_perplexity_c512");
     EXPECT_EQ(measure_perplexity(*loaded.runner, *loaded.tokenizer, "a b c", options).error().code,
               ErrorCode::kBadInput);
+    options.text_name = "novel.txt";
+    const auto found = loaded.tokenizer->encode("a b c", {.add_special = false});
+    const auto too_short = measure_perplexity(*loaded.runner, *loaded.tokenizer, "a b c", options);
+    EXPECT_EQ(too_short.error().text,
+              fmt::format("novel.txt: too short for method llama_perplexity_c512: expected at least 511 tokens, got {}",
+                          found->size()));
     options.method = *perplexity_method_from_name("bos_window_512");
     EXPECT_EQ(measure_perplexity(*loaded.runner, *loaded.tokenizer, "", options).error().code, ErrorCode::kBadInput);
     std::atomic<bool> interrupted{true};
