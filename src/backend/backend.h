@@ -31,6 +31,9 @@ std::int64_t kv_page_bytes(const KvCacheConfig& config);
 struct RopeConfig {
     std::vector<float> inv_freq;  // [pairs]
     bool interleaved = false;     // GGUF llama order; false = half-split (Hugging Face, qwen)
+    // Half-split heads are brought into interleaved order first. The same model in llama's two file formats then sums
+    // q . k in one order, which gives the same bits.
+    bool regroup = false;
     float magnitude = 1.0F;
 };
 

@@ -19,6 +19,16 @@ constexpr int kQueryVectors = 64;
 // Below this many multiply-adds (about 10 us on one core) all heads run on the caller.
 constexpr std::int64_t kSerialMultiplyAdds = 200'000;
 
+// x0 x1 .. y0 y1 .. to x0 y0 x1 y1 ..
+void interleave(float* head, int pairs) {
+    float halves[kMaxAttentionHeadDim];
+    std::copy_n(head, 2 * pairs, halves);
+    for (int i = 0; i < pairs; ++i) {
+        head[2 * i] = halves[i];
+        head[2 * i + 1] = halves[pairs + i];
+    }
+}
+
 std::int64_t element_bytes(KvType type) {
     return type == KvType::kF16 ? 2 : 4;
 }
@@ -110,7 +120,8 @@ void Attention::rope_row(std::int64_t row, std::int32_t layer, PageId page, int 
     const float* cos_sin = cos_sin_.as<float>() + row * pairs * 2;
     const auto norm_and_rotate = [&](float* head, const float* norm) {
         if (norm != nullptr) kernels_.rms_norm(head, norm, norm_eps, kv.head_dim, head);
-        if (pairs > 0) kernels_.rope(head, cos_sin, pairs, rope_.interleaved);
+        if (rope_.regroup) interleave(head, pairs);
+        if (pairs > 0) kernels_.rope(head, cos_sin, pairs, rope_.interleaved || rope_.regroup);
     };
     for (std::int64_t column = 0; column < q.cols; column += kv.head_dim) norm_and_rotate(q.row(row) + column, q_norm);
     for (std::int32_t head = 0; head < kv.kv_heads; ++head) {

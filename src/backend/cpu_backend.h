@@ -13,8 +13,9 @@ struct CpuBackendOptions {
     ComputeType compute = ComputeType::kAuto;
     int threads = 1;  // the calling thread is one of them
     // False: matrices stay where upload_matrix found them, which must then outlive the backend, and every product packs
-    // the panels it reads. Slower, but processes share the pages and models larger than memory run. Their values are
-    // not checked at upload. Matrices that --dtype converts are packed all the same.
+    // the panels it reads. Slower, but processes share the pages and models larger than memory run. The upload reads
+    // them once to find non-finite values: the file is read twice before the first token, but a damaged one is named.
+    // Matrices that --dtype converts are packed all the same.
     bool repack = true;
 };
 

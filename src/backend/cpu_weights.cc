@@ -81,6 +81,22 @@ void keep_minimum(std::atomic<std::int64_t>& target, std::int64_t value) {
 
 constexpr std::int64_t kNoRow = std::numeric_limits<std::int64_t>::max();
 
+// A chunk of 256 KB takes some 100 us: far above the cost of handing it out, small against a tensor.
+constexpr std::int64_t kChunkBytes = 256 << 10;
+
+// The first row that holds NaN or infinity, or kNoRow.
+std::int64_t first_bad_row(const TensorView& tensor, ThreadPool& pool) {
+    const std::int64_t cols = tensor.info.cols();
+    const std::int64_t bytes = row_bytes(tensor.info.type, cols);
+    std::atomic<std::int64_t> bad_row{kNoRow};
+    const auto body = [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t row = begin; row < end; ++row)
+            if (!row_is_finite(tensor.info.type, tensor.data.data() + row * bytes, cols)) keep_minimum(bad_row, row);
+    };
+    pool.parallel_for(tensor.info.rows(), std::max<std::int64_t>(1, kChunkBytes / bytes), std::ref(body));
+    return bad_row;
+}
+
 }  // namespace
 
 std::string_view PackedMatrix::compute_name() const {
@@ -124,6 +140,8 @@ Result<PackedMatrix> pack_matrix(const TensorView& tensor, ComputeType compute, 
     const bool converts = matrix.type != info.type;
     if (!repack && !converts) {
         matrix.file_rows = tensor.data.data();
+        const std::int64_t bad_row = first_bad_row(tensor, pool);
+        if (bad_row != kNoRow) return not_finite(info, bad_row);
         return matrix;
     }
     FR_ASSIGN(matrix.data, AlignedBuffer::allocate(static_cast<std::size_t>(matrix.panels * matrix.panel_bytes)));
@@ -162,8 +180,6 @@ Result<PackedMatrix> pack_matrix(const TensorView& tensor, ComputeType compute, 
             pack_panel(matrix.type, rows, valid_rows, matrix.cols, matrix.data.data() + p * matrix.panel_bytes);
         }
     };
-    // A chunk of 256 KB takes some 100 us: far above the cost of handing it out, small against a tensor.
-    constexpr std::int64_t kChunkBytes = 256 << 10;
     pool.parallel_for(matrix.panels, std::max<std::int64_t>(1, kChunkBytes / matrix.panel_bytes), std::ref(pack));
     if (bad_row != kNoRow) return not_finite(info, bad_row);
     if (large_row != kNoRow) {

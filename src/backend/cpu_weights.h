@@ -37,7 +37,7 @@ struct PackedMatrix {
 };
 
 // Checks the view, the finiteness of every row (the error names tensor and row) and packs, in parallel over panels.
-// With `repack` off the rows stay where they are, unchecked, unless `compute` wants another type.
+// With `repack` off the rows stay where they are, checked all the same, unless `compute` wants another type.
 Result<PackedMatrix> pack_matrix(const TensorView& tensor, ComputeType compute, const KernelTable& kernels,
                                  ThreadPool& pool, bool repack = true);
 

@@ -78,6 +78,7 @@ public:
     // All tensors of all shards in file order; views into the maps.
     const std::vector<TensorView>& tensors() const { return tensors_; }
     const TensorView* find_tensor(std::string_view name) const;
+    std::int64_t file_bytes() const;  // of the files that were opened; 0 when parsed from memory
     // Gives the resident pages of tensors()[index] back to the system.
     void release(std::size_t index) const;
 

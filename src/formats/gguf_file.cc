@@ -124,6 +124,12 @@ bool for_each_number(const GgufArray& array, const Use& use) {
 
 }  // namespace
 
+std::int64_t GgufFile::file_bytes() const {
+    std::int64_t bytes = 0;
+    for (const auto& shard : shards_) bytes += static_cast<std::int64_t>(shard->file.bytes().size());
+    return bytes;
+}
+
 Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes, std::string where) {
     FR_ASSIGN(ParsedGguf parsed, parse_gguf(bytes, where));
     GgufFile file;

@@ -212,7 +212,10 @@ private:
         std::uint32_t type_id = 0;
         FR_TRY(read(type_id));
         const std::optional<DType> type = dtype_from_gguf_id(type_id);
-        if (!type) return bad_input("{}: {} has the unsupported type {}", where_, context_, tensor_type_text(type_id));
+        if (!type)
+            return bad_input(
+                "{}: {} has the unsupported type {}, expected F32, F16, BF16, Q*_0, Q*_1, Q*_K, IQ4_* or MXFP4", where_,
+                context_, tensor_type_text(type_id));
         tensor.info.type = *type;
         FR_TRY(check_size(tensor.info));
         std::uint64_t offset = 0;

@@ -179,6 +179,7 @@ Status read_rope(const Fields& fields, ModelConfig& config) {
     }
     config.rope = make_rope(theta, config.head_dim, scaling);
     config.rope.interleaved = false;
+    config.rope.regroup = config.architecture->gguf_rope_interleaved;
     return {};
 }
 

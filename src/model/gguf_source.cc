@@ -1,6 +1,4 @@
 // A model, or only a tokenizer, in a GGUF file.
-#include <charconv>
-#include <filesystem>
 #include <map>
 
 #include "base/check.h"
@@ -67,7 +65,7 @@ public:
     std::string chat_template_source() const override { return chat_template_; }
     GenerationDefaults generation_defaults() const override { return defaults_; }
     std::string weight_type() const override { return weight_type_of(tensors_); }
-    std::int64_t file_bytes() const override;
+    std::int64_t file_bytes() const override { return file_.file_bytes(); }
 
 private:
     // general.sampling.* as newer llama.cpp converters write them.
@@ -89,27 +87,6 @@ private:
     std::map<std::string, std::size_t, std::less<>> index_;
     std::shared_ptr<const Tokenizer> tokenizer_;
 };
-
-// All shards of "name-00001-of-00003.gguf", or the one file.
-std::int64_t GgufSource::file_bytes() const {
-    std::error_code ignored;
-    constexpr std::size_t kTailBytes = std::string_view("-00001-of-00003.gguf").size();
-    const std::string& path = where();
-    std::int64_t count = 1;
-    if (path.size() > kTailBytes && path.substr(path.size() - kTailBytes + 6, 4) == "-of-") {
-        const std::string digits = path.substr(path.size() - 10, 5);
-        std::from_chars(digits.data(), digits.data() + digits.size(), count);
-    }
-    std::int64_t bytes = 0;
-    for (std::int64_t i = 1; i <= count; ++i) {
-        const std::string shard =
-            count == 1 ? path
-                       : fmt::format("{}-{:05}-of-{:05}.gguf", path.substr(0, path.size() - kTailBytes), i, count);
-        const auto size = std::filesystem::file_size(shard, ignored);
-        if (!ignored) bytes += static_cast<std::int64_t>(size);
-    }
-    return bytes;
-}
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "formats/printable.h"
 #include "formats/safetensors.h"
@@ -51,7 +52,16 @@ class HfSource : public ModelSource {
 public:
     HfSource(std::string folder, SafetensorsModel file) : folder_(std::move(folder)), file_(std::move(file)) {}
 
-    Status prepare(const Json& config) {
+    // Without config: only a tokenizer.
+    Status prepare(const std::optional<Json>& config) {
+        if (!config) {
+            FR_TRY(read_generation_config(Json::object()));
+            return read_chat_template();
+        }
+        has_model_ = true;
+        return prepare_model(*config);
+    }
+    Status prepare_model(const Json& config) {
         FR_ASSIGN(config_, config_from_hf(config, folder_ + "/config.json"));
         config_.name = fs::path(folder_).filename().string();
         FR_TRY(translate_names());
@@ -61,9 +71,14 @@ public:
 
     std::string_view format() const override { return "huggingface"; }
     const std::string& where() const override { return folder_; }
-    std::string architecture_name() const override { return std::string(config_.architecture->name); }
-    const ModelConfig& config() const override { return config_; }
-    bool has_model() const override { return true; }
+    std::string architecture_name() const override {
+        return has_model_ ? std::string(config_.architecture->name) : std::string();
+    }
+    const ModelConfig& config() const override {
+        FR_CHECK(has_model_);
+        return config_;
+    }
+    bool has_model() const override { return has_model_; }
 
     const std::vector<TensorInfo>& tensors() const override { return tensors_; }
     const TensorInfo* find(std::string_view name) const override {
@@ -102,6 +117,7 @@ private:
     std::string folder_;
     SafetensorsModel file_;
     ModelConfig config_;
+    bool has_model_ = false;
     std::vector<TensorInfo> tensors_;      // canonical names
     std::vector<std::size_t> file_index_;  // of tensors_[i] in file_.tensors()
     std::map<std::string, std::size_t, std::less<>> index_;
@@ -214,10 +230,20 @@ Result<std::unique_ptr<ModelSource>> open_hf_source(const std::string& folder) {
     std::string name = folder;
     while (name.size() > 1 && name.back() == '/') name.pop_back();
     FR_ASSIGN(const std::optional<Json> config, read_json(name + "/config.json"));
-    if (!config) return bad_input("{}: expected config.json in the folder, there is none", name);
+    if (!config) {
+        std::error_code error;
+        if (fs::exists(name + "/tokenizer.json", error)) return open_hf_tokenizer(name);
+        return bad_input("{}: expected config.json or tokenizer.json in the folder, there is neither", name);
+    }
     FR_ASSIGN(SafetensorsModel file, SafetensorsModel::open(name));
     auto source = std::make_unique<HfSource>(std::move(name), std::move(file));
-    FR_TRY(source->prepare(*config));
+    FR_TRY(source->prepare(config));
+    return source;
+}
+
+Result<std::unique_ptr<ModelSource>> open_hf_tokenizer(const std::string& folder) {
+    auto source = std::make_unique<HfSource>(folder, SafetensorsModel());
+    FR_TRY(source->prepare(std::nullopt));
     return source;
 }
 

@@ -45,7 +45,7 @@ bool is_later_shard(const std::string& stem) {
 
 bool is_hf_folder(const fs::path& path) {
     std::error_code error;
-    return fs::is_regular_file(path / "config.json", error);
+    return fs::is_regular_file(path / "config.json", error) || fs::is_regular_file(path / "tokenizer.json", error);
 }
 
 // Name -> path of all models in the search path.
@@ -106,13 +106,15 @@ Result<std::unique_ptr<ModelSource>> open_folder(const fs::path& folder) {
         if (it->path().extension() == ".gguf" && !is_later_shard(it->path().stem().string()))
             files.push_back(it->path().string());
     if (files.size() == 1) return open_gguf_source(files.front());
-    return bad_input("{}: expected a folder with config.json or one .gguf model, got {} .gguf models", folder.string(),
-                     files.size());
+    return bad_input("{}: expected a folder with config.json, tokenizer.json or one .gguf model, got {} .gguf models",
+                     folder.string(), files.size());
 }
 
 Result<std::unique_ptr<ModelSource>> open_path(const fs::path& path) {
     std::error_code error;
     if (fs::is_directory(path, error)) return open_folder(path);
+    if (path.filename() == "tokenizer.json")
+        return open_hf_tokenizer(path.has_parent_path() ? path.parent_path().string() : ".");
     // The parts of a folder stand for the folder.
     const std::string extension = path.extension().string();
     if (extension == ".safetensors" || path.filename() == "config.json") {

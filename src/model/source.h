@@ -48,9 +48,11 @@ public:
     virtual std::int64_t file_bytes() const = 0;
 };
 
-// The sources by kind. A folder needs config.json; a GGUF file needs tensors or a tokenizer.
+// The sources by kind. A folder needs config.json or, as only a tokenizer, tokenizer.json; a GGUF file needs tensors or
+// a tokenizer.
 Result<std::unique_ptr<ModelSource>> open_gguf_source(const std::string& path);
 Result<std::unique_ptr<ModelSource>> open_hf_source(const std::string& folder);
+Result<std::unique_ptr<ModelSource>> open_hf_tokenizer(const std::string& folder);  // whatever else lies there
 
 // MODEL of the command line: a .gguf path, a folder, synthetic:SHAPE[:QUANT], or the name of a bundled model; empty
 // is the default bundled model. Names that fit nothing are kBadInput with the nearest possibilities.

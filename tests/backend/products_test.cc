@@ -253,8 +253,9 @@ INSTANTIATE_TEST_SUITE_P(Isa, ProductsTest, testing::ValuesIn(supported_isas()),
 
 class PackMatrix : public testing::Test {
 protected:
-    std::string error_of(const TestTensor& tensor, ComputeType compute = ComputeType::kAuto) {
-        const Result<PackedMatrix> matrix = pack_matrix(tensor.view(), compute, kernel_table(Isa::kScalar), pool_);
+    std::string error_of(const TestTensor& tensor, ComputeType compute = ComputeType::kAuto, bool repack = true) {
+        const Result<PackedMatrix> matrix =
+            pack_matrix(tensor.view(), compute, kernel_table(Isa::kScalar), pool_, repack);
         if (matrix.has_value()) return "";
         EXPECT_EQ(matrix.error().code, ErrorCode::kBadInput);
         return matrix.error().text;
@@ -269,11 +270,13 @@ TEST_F(PackMatrix, NamesTheFirstRowThatIsNotFinite) {
         const std::string text = error_of(tensor);
         EXPECT_NE(text.find("blk.3.attn_q.weight"), std::string::npos) << text;
         EXPECT_NE(text.find(fmt::format(" {} ", row)), std::string::npos) << text;
+        EXPECT_EQ(error_of(tensor, ComputeType::kAuto, false), text);  // rows that stay in the file, too
     }
     TestTensor scales = random_tensor("q", DType::kQ8_0, {20, 32}, 1);
     scales.bytes[34 * 19] = std::byte{0xFF};  // the f16 scale of the last row becomes NaN
     scales.bytes[34 * 19 + 1] = std::byte{0x7F};
     EXPECT_NE(error_of(scales).find(" 19 "), std::string::npos) << error_of(scales);
+    EXPECT_EQ(error_of(scales, ComputeType::kAuto, false), error_of(scales));
 }
 
 TEST_F(PackMatrix, RefusesValuesBeyondTheComputeType) {

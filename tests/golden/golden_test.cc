@@ -3,12 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "base/json.h"
 #include "engine/engine.h"
 #include "engine/loader.h"
+#include "formats/gguf.h"
+#include "formats/safetensors.h"
+#include "model/weight_specs.h"
 #include "quality/perplexity.h"
 
 namespace frontier {
@@ -163,6 +168,74 @@ std::vector<Case> perplexity_cases() {
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenPerplexity, testing::ValuesIn(perplexity_cases()), case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenPerplexity);
+
+// Hugging Face's folder with the very weights of the GGUF file, by copying them: attn_q and attn_k lie there in
+// half-split order, so their rows go to other places.
+void write_hf_copy(const std::string& gguf_path, const std::string& hf_path, const std::string& folder) {
+    for (const auto& entry : std::filesystem::directory_iterator(hf_path))
+        if (entry.path().extension() == ".json")
+            std::filesystem::copy_file(entry.path(), folder + "/" + entry.path().filename().string());
+    const auto gguf = GgufFile::open(gguf_path);
+    const auto names = SafetensorsModel::open(hf_path);
+    const auto source = open_model(gguf_path);
+    ASSERT_TRUE(gguf && names && source);
+    const std::int64_t half = (*source)->config().head_dim / 2;
+    Json header;
+    std::string data;
+    for (const TensorView& named : names->tensors()) {
+        const std::string& hf_name = named.info.name;
+        const std::string name = canonical_from_hf(hf_name).value_or("");
+        const TensorView* tensor = gguf->find_tensor(name);
+        ASSERT_NE(tensor, nullptr) << hf_name;
+        const std::string_view bytes(reinterpret_cast<const char*>(tensor->data.data()), tensor->data.size());
+        const std::size_t begin = data.size();
+        if (name.ends_with("attn_q.weight") || name.ends_with("attn_k.weight")) {
+            const std::int64_t rows = tensor->info.rows(), row_bytes = tensor->info.bytes() / rows;
+            for (std::int64_t row = 0; row < rows; ++row) {
+                const std::int64_t head = row / (2 * half) * (2 * half), place = row % (2 * half);
+                const std::int64_t from = head + (place < half ? 2 * place : 2 * (place - half) + 1);
+                data += bytes.substr(static_cast<std::size_t>(from * row_bytes), static_cast<std::size_t>(row_bytes));
+            }
+        } else {
+            data += bytes;
+        }
+        header[hf_name] = {{"dtype", std::string(dtype_name(tensor->info.type))},
+                           {"shape", tensor->info.shape},
+                           {"data_offsets", {begin, data.size()}}};
+    }
+    const std::string text = header.dump();
+    const std::uint64_t size = text.size();
+    std::ofstream file(folder + "/model.safetensors", std::ios::binary);
+    file.write(reinterpret_cast<const char*>(&size), 8) << text << data;
+}
+
+TEST(GoldenFormats, TheSameWeightsGiveTheSameBits) {
+    std::string folder = testing::TempDir() + "frontier-hf-XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    const std::string gguf = kRoot + "/models/tale-1m-f16.gguf";
+    write_hf_copy(gguf, kRoot + "/models/tale-1m", folder);
+    for (const Isa isa : supported_isas()) {
+        SCOPED_TRACE(isa_name(isa));
+        std::vector<std::vector<float>> all;
+        for (const std::string& model : {gguf, folder}) {
+            LoadOptions options;
+            options.model = model;
+            options.isa = isa_name(isa);
+            options.context_tokens = 256;
+            auto loaded = load_model(options);
+            ASSERT_TRUE(loaded.has_value()) << loaded.error().text;
+            const auto ids = *loaded->tokenizer->encode("Once upon a time there was a little dog who liked to dig.");
+            Sequence sequence;
+            const BatchEntry entry{.sequence = &sequence, .tokens = ids};
+            const auto logits = loaded->runner->forward({&entry, 1});
+            ASSERT_TRUE(logits.has_value()) << logits.error().text;
+            all.emplace_back(logits->begin(), logits->end());
+            loaded->runner->release(sequence);
+        }
+        EXPECT_EQ(all[0], all[1]);
+    }
+    std::filesystem::remove_all(folder);
+}
 
 TEST(GoldenTokenizer, CasesFromBothFileFormats) {
     for (const char* file : {"tale-7m-f16.gguf", "tale-7m"}) {

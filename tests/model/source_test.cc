@@ -54,6 +54,7 @@ TEST(Source, EitherFormatOfABundledModelIsTheSame) {
         EXPECT_TRUE(same_config(config, (*hf)->config()));
         EXPECT_TRUE(config.rope.interleaved);
         EXPECT_FALSE((*hf)->config().rope.interleaved);
+        EXPECT_TRUE((*hf)->config().rope.regroup);
         ASSERT_EQ((*gguf)->tensors().size(), (*hf)->tensors().size());
         for (const TensorInfo& info : (*gguf)->tensors()) {
             SCOPED_TRACE(info.name);
@@ -193,6 +194,15 @@ TEST(GgufSource, TokenizerOnlyFiles) {
     expect_bad_input(open_model(folder.file("e.gguf")), {"e.gguf", "neither"});
 }
 
+TEST(GgufSource, AFileNamedLikeAShardCountsOnlyItself) {
+    TemporaryFolder folder;
+    const fs::path whole = kModels + "tale-1m-f16.gguf";
+    for (const char* name : {"s-00001-of-00003.gguf", "s-00002-of-00003.gguf"}) fs::copy_file(whole, folder.file(name));
+    const auto source = open_model(folder.file("s-00001-of-00003.gguf"));
+    ASSERT_TRUE(source) << source.error().text;
+    EXPECT_EQ((*source)->file_bytes(), static_cast<std::int64_t>(fs::file_size(whole)));
+}
+
 TEST(GgufSource, TokenizerErrorsNameTheKey) {
     TemporaryFolder folder;
     const auto tokenizer_of = [&](const GgufMaker& maker) -> Result<std::shared_ptr<const Tokenizer>> {
@@ -314,6 +324,31 @@ TEST_F(HfFolder, MissingPartsAreNamed) {
     expect_bad_input((*source)->tokenizer(), {"tokenizer.json", "tokenizer.model"});
     fs::remove(folder_.file("model.safetensors"));
     expect_bad_input(open_model(folder_.path()), {"model.safetensors"});
+}
+
+TEST_F(HfFolder, OnlyATokenizer) {
+    const auto whole = open_model(folder_.path());
+    ASSERT_TRUE(whole);
+    EXPECT_TRUE((*whole)->has_model());
+    const auto expected = *(*(*whole)->tokenizer())->encode("Once upon a time");
+    // The file itself, also beside a model; then the folder.
+    const auto file = open_model(folder_.file("tokenizer.json"));
+    for (const char* name : {"config.json", "model.safetensors", "generation_config.json"})
+        fs::remove(folder_.file(name));
+    const auto folder = open_model(folder_.path());
+    for (const auto* source : {&file, &folder}) {
+        ASSERT_TRUE(*source) << source->error().text;
+        EXPECT_FALSE((**source)->has_model());
+        EXPECT_EQ((**source)->format(), "huggingface");
+        EXPECT_EQ((**source)->file_bytes(), 0);
+        const auto tokenizer = (**source)->tokenizer();
+        ASSERT_TRUE(tokenizer) << tokenizer.error().text;
+        EXPECT_EQ(*(*tokenizer)->encode("Once upon a time"), expected);
+        NullBackend backend;
+        expect_bad_input(Model::load(***source, backend), {"expected a model", "only a tokenizer"});
+    }
+    fs::remove(folder_.file("tokenizer.json"));
+    expect_bad_input(open_model(folder_.path()), {"tokenizer.json"});
 }
 
 TEST_F(HfFolder, WrongShapesAndTypesAreNamedOnLoading) {

@@ -3,20 +3,27 @@
 apply_chat_template does, and writes data/template_goldens.json. Run it after changing templates, conversations or cases:
 
     /usr/bin/python3 tests/text/make_template_goldens.py        (Debian: python3-jinja2)
+
+--check compares with the stored file instead: exit 1 names what differs, exit 77 says why it cannot be compared.
 """
 
 import datetime
 import json
 import pathlib
+import sys
 
-import jinja2
+try:
+    import jinja2
+except ImportError as error:
+    print(f"python3-jinja2 is missing: {error}")
+    sys.exit(77)
 import jinja2.ext
 import jinja2.nodes
 import jinja2.sandbox
 
 from template_cases import CASES, CONTEXT
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE.parent.parent / "models"
 
 
@@ -131,8 +138,12 @@ def template_sources():
     yield "tale-7m", config["chat_template"]
 
 
-def main():
-    goldens = {"conversations": {}, "templates": {}, "context": CONTEXT, "cases": []}
+STORED = HERE / "data" / "template_goldens.json"
+
+
+def make_goldens():
+    """The document, with the version of Jinja2 that it came from."""
+    goldens = {"jinja2": jinja2.__version__, "conversations": {}, "templates": {}, "context": CONTEXT, "cases": []}
     for name, (messages, variables) in CONVERSATIONS.items():
         goldens["conversations"][name] = {"messages": messages, "variables": variables}
     for template, source in template_sources():
@@ -146,8 +157,29 @@ def main():
         goldens["cases"].append({"source": source, **render(source, {
             "messages": [], "add_generation_prompt": True, "bos_token": "<BOS>", "eos_token": "<EOS>", "tools": None,
             "documents": None, **CONTEXT})})
-    text = json.dumps(goldens, ensure_ascii=True, indent=1)
-    (HERE / "data" / "template_goldens.json").write_text(text + "\n")
+    return goldens
+
+
+def check():
+    stored = json.loads(STORED.read_text())
+    if stored["jinja2"] != jinja2.__version__:
+        print(f"goldens of Jinja2 {stored['jinja2']}, installed is {jinja2.__version__}")
+        return 77
+    fresh = json.loads(json.dumps(make_goldens()))
+    differing = [f"template {name}" for name in fresh["templates"]
+                 if stored["templates"].get(name) != fresh["templates"][name]]
+    differing += [f"case {case['source']!r}" for case in fresh["cases"] if case not in stored["cases"]]
+    if not differing and stored != fresh:
+        differing.append("conversations, context, or entries that are only stored")
+    print("\n".join(differing))
+    return 1 if differing else 0
+
+
+def main():
+    if sys.argv[1:] == ["--check"]:
+        sys.exit(check())
+    goldens = make_goldens()
+    STORED.write_text(json.dumps(goldens, ensure_ascii=True, indent=1) + "\n")
     errors = sum("error" in case for case in goldens["cases"])
     print(f"{len(goldens['templates'])} templates x {len(CONVERSATIONS)} conversations, {len(CASES)} cases ({errors} errors)")
 
