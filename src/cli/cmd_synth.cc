@@ -11,6 +11,7 @@ struct SynthFlags {
     ModelFlags common;
     std::string spec;
     std::string out;
+    std::string vocab;
 };
 
 Status synth(const SynthFlags& flags) {
@@ -24,7 +25,7 @@ Status synth(const SynthFlags& flags) {
                 "writing {:.0f}% of {:.1f} MB",
                 100.0 * static_cast<double>(done_bytes) / static_cast<double>(std::max<std::int64_t>(1, total_bytes)),
                 static_cast<double>(total_bytes) * 1e-6));
-        }));
+        }, flags.vocab));
     }
     if (flags.common.json)
         print_json({{"path", flags.out}, {"model", flags.spec}, {"tensor_bytes", bytes}});
@@ -44,6 +45,8 @@ void add_synth_command(CLI::App& app, Action& chosen) {
     CLI::App* command = app.add_subcommand("synth", "Write a model of random weights as a GGUF file");
     command->add_option("SHAPE[:QUANT]", flags->spec, "SHAPE:" + shapes + "; QUANT:" + quants)->required();
     command->add_option("OUT", flags->out, "the .gguf file to write")->required();
+    command->add_option("--vocab", flags->vocab,
+                        "a .gguf file whose tokenizer the model gets, padded with unused tokens");
     command->add_flag("--json", flags->common.json, "print one JSON document on stdout and nothing else");
     command->add_option("--log-level", flags->common.log_level, "trace, debug, info, warning, error or off");
     command->callback([&chosen, flags] { chosen = [flags] { return synth(*flags); }; });

@@ -84,9 +84,12 @@ TokenizerSpec synthetic_tokenizer_spec(const SyntheticShape& shape);
 
 Result<std::unique_ptr<ModelSource>> open_synthetic_source(std::string_view spec);
 
-// Writes the model as a GGUF file that llama.cpp loads. `progress` may be empty.
+// Writes the model as a GGUF file that llama.cpp loads. `vocab_path`: a GGUF file whose tokenizer it gets instead of a
+// generated one, with unused tokens behind it where the shape's vocabulary is larger.
+// `progress` may be empty.
 Status write_synthetic_gguf(
     std::string_view spec, const std::string& path,
-    const std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>& progress = {});
+    const std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>& progress = {},
+    const std::string& vocab_path = {});
 
 }  // namespace frontier

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "formats/gguf.h"
+#include "model/gguf_tokenizer.h"
 #include "model/synthetic.h"
 #include "platform/memory.h"
 #include "platform/topology.h"
@@ -71,14 +72,43 @@ void add_tokenizer(GgufWriter& writer, TokenizerSpec spec) {
     writer.add_bool("tokenizer.ggml.add_eos_token", spec.add_eos);
 }
 
+// The tokenizer of another file, padded to the vocabulary of the shape.
+Status add_tokenizer_of(GgufWriter& writer, const std::string& path, const SyntheticShape& shape) {
+    FR_ASSIGN(const GgufFile file, GgufFile::open(path));
+    FR_ASSIGN(TokenizerSpec spec, tokenizer_spec_from_gguf(file));
+    FR_TRY(Tokenizer::create(spec));  // a damaged vocabulary should not be found by the reader of the result
+    const std::size_t count = spec.pieces.size();
+    const auto wanted = static_cast<std::size_t>(shape.vocab_size);
+    if (count > wanted)
+        return bad_input("{}: expected a vocabulary of at most {} tokens, as {} has, got {}", path, wanted, shape.name,
+                         count);
+    spec.types.resize(count, TokenType::kNormal);
+    spec.types.resize(wanted, TokenType::kUnused);
+    if (!spec.scores.empty()) spec.scores.resize(wanted, -1e4F);  // as converters score what is never to be merged
+    for (std::size_t id = count; id < wanted; ++id) spec.pieces.push_back(fmt::format("[PAD{}]", id));
+    if (spec.kind == TokenizerKind::kSentencePiece)
+        writer.add_bool("tokenizer.ggml.add_space_prefix", spec.add_space_prefix);
+    add_tokenizer(writer, std::move(spec));
+    FR_ASSIGN(const auto eot, file.get_int("tokenizer.ggml.eot_token_id"));
+    if (eot && *eot >= 0 && static_cast<std::uint64_t>(*eot) < count)
+        writer.add_uint32("tokenizer.ggml.eot_token_id", static_cast<std::uint32_t>(*eot));
+    FR_ASSIGN(const auto chat_template, file.get_string("tokenizer.chat_template"));
+    if (chat_template) writer.add_string("tokenizer.chat_template", std::string(*chat_template));
+    return {};
+}
+
 }  // namespace
 
 Status write_synthetic_gguf(std::string_view spec, const std::string& path,
-                            const std::function<void(std::int64_t, std::int64_t)>& progress) {
+                            const std::function<void(std::int64_t, std::int64_t)>& progress,
+                            const std::string& vocab_path) {
     FR_ASSIGN(const SyntheticModel model, SyntheticModel::create(spec));
     GgufWriter writer;
     add_hyper_parameters(writer, model);
-    add_tokenizer(writer, synthetic_tokenizer_spec(model.shape()));
+    if (vocab_path.empty())
+        add_tokenizer(writer, synthetic_tokenizer_spec(model.shape()));
+    else
+        FR_TRY(add_tokenizer_of(writer, vocab_path, model.shape()));
     std::int64_t total_bytes = 0;
     std::int64_t largest_bytes = 0;
     for (const TensorInfo& info : model.tensors()) {

@@ -171,5 +171,27 @@ TEST(Synthetic, VocabulariesTokenizeAndComeBack) {
     }
 }
 
+TEST(SyntheticGguf, TakesTheVocabularyOfAnotherFile) {
+    TemporaryFolder folder;
+    const std::string real = std::string(FRONTIER_SOURCE_DIR) + "/models/stories260K-f32.gguf";
+    const auto expected = (*open_model(real))->tokenizer();
+    ASSERT_TRUE(expected);
+    const auto written = write_synthetic_gguf("tiny-llama:F32", folder.file("m.gguf"), {}, real);
+    ASSERT_TRUE(written) << written.error().text;
+    const auto source = open_model(folder.file("m.gguf"));
+    ASSERT_TRUE(source) << source.error().text;
+    const auto tokenizer = (*source)->tokenizer();
+    ASSERT_TRUE(tokenizer) << tokenizer.error().text;
+    EXPECT_EQ((*tokenizer)->vocab_size(), 1024);
+    EXPECT_EQ(*(*tokenizer)->encode("Once upon a time"), *(*expected)->encode("Once upon a time"));
+
+    const std::string large = std::string(FRONTIER_SOURCE_DIR) + "/models/tale-7m-f16.gguf";
+    const auto refused = write_synthetic_gguf("tiny-llama:F32", folder.file("n.gguf"), {}, large);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kBadInput);
+    EXPECT_NE(refused.error().text.find("at most 1024 tokens"), std::string::npos) << refused.error().text;
+    EXPECT_NE(refused.error().text.find("got 4096"), std::string::npos) << refused.error().text;
+}
+
 }  // namespace
 }  // namespace frontier
