@@ -3,7 +3,9 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/generation.h"
+#include "cli/live_status.h"
 #include "cli/sampling_flags.h"
+#include "measure/rates.h"
 #include "platform/clock.h"
 
 namespace frontier {
@@ -19,6 +21,7 @@ struct RunFlags {
     bool no_chat = false;
     bool parse_special = false;
     bool stats = false;
+    bool live = false;
     bool deterministic = false;  // every path is at present, see add_run_command
 };
 
@@ -80,6 +83,18 @@ Json report_json(const Generation& generation, const LoadedModel& loaded, const 
     return report;
 }
 
+// "42 tokens | 58.3 tokens/s | weights 12.34 GB/s, 64% of this machine's 19.2".
+std::string live_text(std::int64_t tokens, std::int64_t decode_ns, double step_gb, std::optional<double> limit) {
+    std::string text = fmt::format(" {} token{}", tokens, tokens == 1 ? "" : "s");
+    const double seconds = ns_to_s(decode_ns);
+    if (tokens < 2 || seconds <= 0) return text;
+    const double rate = static_cast<double>(tokens - 1) / seconds;
+    text += fmt::format(" | {:.1f} tokens/s | weights {:.2f} GB/s", rate, rate * step_gb);
+    if (limit.has_value())
+        text += fmt::format(", {:.0f}% of this machine's {:.1f}", 100 * rate * step_gb / *limit, *limit);
+    return text;
+}
+
 Status run_once(const RunFlags& flags, LoadedModel& loaded, Request request) {
     Engine engine(*loaded.runner, loaded.tokenizer, {.context_tokens = loaded.context_tokens});
     const bool json = flags.model.json;
@@ -88,12 +103,23 @@ Status run_once(const RunFlags& flags, LoadedModel& loaded, Request request) {
     options.received_ns = now_ns();
     FR_ASSIGN(request.prompt, prompt_ids(flags, loaded, text));
     interrupt_flag();
+    LiveStatus live;
+    if (flags.live && !json) live.begin();
+    if (live.active()) {
+        live.show(fmt::format(" reading {} prompt tokens", request.prompt.size()));
+        options.on_token = [&live, step_gb = decode_cost(loaded.runner->model()).bytes * 1e-9,
+                            limit = figures_of({}, loaded).gb_per_s_limit](std::int64_t tokens,
+                                                                           std::int64_t decode_ns) {
+            if (live.due()) live.show(live_text(tokens, decode_ns, step_gb, limit));
+        };
+    }
     FR_ASSIGN(const Generation generation, generate(
                                                engine, request,
                                                [json](std::string_view piece) {
                                                    if (!json) print_text(piece);
                                                },
                                                options));
+    live.end();
     if (json) {
         print_json(report_json(generation, loaded, request));
     } else {
@@ -153,6 +179,8 @@ void add_run_command(CLI::App& app, Action& chosen) {
                       "output bits must not depend on threads, batch or chunks (at present they never do)");
     command->add_flag("--stats", flags->stats,
                       "print the figures on stdout after the text (default: stderr of a terminal)");
+    command->add_flag("--live", flags->live,
+                      "with -p or -f, on a terminal: show the speed in the last row while the text appears");
     command->callback([&chosen, flags] { chosen = [flags] { return run(*flags); }; });
 }
 
