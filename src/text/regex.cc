@@ -126,22 +126,23 @@ bool Regex::Matcher::find(std::string_view text, std::size_t from) {
     // No match begins between `from` and `at`.
     for (std::size_t at = from, window = kWindowBytes;;) {
         const bool grown = window > kWindowBytes;
-        const std::size_t end = text.size() - at > window ? next_char(at + window - 1) : text.size();
-        const bool whole = end == text.size();
+        const std::size_t window_end = text.size() - at > window ? next_char(at + window - 1) : text.size();
+        const bool whole = window_end == text.size();
         if (grown) {
-            if (end - at > state.budget) return give_up("expected work in proportion to the text, it takes far more");
-            state.budget -= end - at;
+            if (window_end - at > state.budget)
+                return give_up("expected work in proportion to the text, it takes far more");
+            state.budget -= window_end - at;
         }
         // Anchored where the window is large: else one call could try all its places, each at the cost of the window.
-        const int found =
-            state.match(text.substr(0, end), at, (whole ? 0U : PCRE2_PARTIAL_HARD) | (grown ? PCRE2_ANCHORED : 0U));
-        if (found >= 0 && (whole || range[0] < end)) break;
+        const int found = state.match(text.substr(0, window_end), at,
+                                      (whole ? 0U : PCRE2_PARTIAL_HARD) | (grown ? PCRE2_ANCHORED : 0U));
+        if (found >= 0 && (whole || range[0] < window_end)) break;
         if (found == PCRE2_ERROR_PARTIAL) {
             window = (range[0] == at ? window : kWindowBytes) * 4;
             at = range[0];
         } else if (found == PCRE2_ERROR_NOMATCH || found >= 0) {  // an empty match at the border is the next window's
             if (whole && (!grown || at == text.size())) return false;
-            at = grown ? next_char(at) : end;
+            at = grown ? next_char(at) : window_end;
             window = kWindowBytes;
         } else {
             PCRE2_UCHAR reason[256];

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +38,7 @@ TEST(SentencePiece, UnknownWithoutBytes) {
     TokenizerSpec spec = sentencepiece_spec({{kSpace, -1}, {"a", -2}});
     for (auto& type : spec.types)
         if (type == TokenType::kByte) type = TokenType::kNormal;
-    for (std::size_t i = 3; i < 259; ++i) spec.pieces[i] = "[" + std::to_string(i) + "]";
+    for (std::size_t i = 3; i < 259; ++i) spec.pieces[i] = fmt::format("[{}]", i);
     EXPECT_THAT(encode(spec, "a\xC3\xA9"), ElementsAre(kSpace, "a", "<unk>"));
 }
 
