@@ -9,7 +9,20 @@ namespace frontier {
 namespace {
 
 constexpr std::string_view kHelp =
-    "/clear forgets the conversation, /exit (or Ctrl-D) leaves, Ctrl-C stops an answer\n";
+    "/clear forgets the conversation, /exit (or Ctrl-D) leaves, /help shows this, Ctrl-C stops an answer\n";
+
+// What Linux keeps of a line typed on a terminal (N_TTY_BUF_SIZE, less the newline); the rest is dropped unseen.
+constexpr std::int64_t kTerminalLineBytes = 4095;
+
+// The line without blanks at its end when it is a slash and letters, else "": paths and the like are text.
+std::string slash_command(std::string_view line) {
+    const auto end = line.find_last_not_of(" \t");
+    line = line.substr(0, end == std::string_view::npos ? 0 : end + 1);
+    if (line.size() < 2 || line[0] != '/') return {};
+    for (const char c : line.substr(1))
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z')) return {};
+    return std::string(line);
+}
 
 class Chat {
 public:
@@ -36,7 +49,6 @@ public:
         Request request = request_;
         request.prompt = std::move(ids).value();
         request_.sampling.seed += 1;
-        interrupt_flag().store(false);
         auto generation = generate(engine_, std::move(request), print_text);
         interrupt_flag().store(false);
         if (!generation.has_value()) return give_up(generation.error());
@@ -73,20 +85,32 @@ private:
 Status run_chat(LoadedModel& loaded, const Request& request, const ChatSettings& settings) {
     FR_ASSIGN(ChatTemplate chat_template, chat_template_of(loaded));
     Chat chat(loaded, request, settings, std::move(chat_template));
-    interrupt_flag();
+    const PatientSignals signals(Patience::kInterrupts);
     print_text(kHelp);
     for (;;) {
         const std::optional<InputLine> line = read_line("> ");
-        if (!line.has_value() || line->text == "/exit" || line->text == "/quit") break;
+        if (termination_requested()) {
+            print_note("");  // the prompt stands on a line of its own
+            return fail(ErrorCode::kInterrupted, "terminated");
+        }
+        if (!line.has_value()) break;
         if (line->interrupted) {
             interrupt_flag().store(false);
             print_text("\n");
             continue;
         }
-        if (line->text == "/clear") {
+        const std::string command = slash_command(line->text);
+        if (command == "/exit" || command == "/quit") break;
+        if (command == "/clear") {
             chat.clear();
-        } else if (line->text == "/help") {
+        } else if (!command.empty()) {
+            if (command != "/help") print_text(fmt::format("{}: no such command\n", command));
             print_text(kHelp);
+        } else if (std::ssize(line->text) >= kTerminalLineBytes) {
+            print_warning(
+                fmt::format("the terminal passes on at most {} bytes a line, so the end is missing and the "
+                            "line is not used: give longer texts with -f FILE",
+                            kTerminalLineBytes));
         } else if (!line->text.empty()) {
             chat.turn(line->text);
         }

@@ -91,15 +91,15 @@ Json inspection_json(const ModelInspection& model) {
 }
 
 std::string token_text(const char* name, const std::optional<ModelInspection::SpecialToken>& token) {
-    return token.has_value() ? fmt::format(" {} {} '{}'", name, token->id, token->piece) : std::string();
+    return token.has_value() ? fmt::format(" {} {} '{}'", name, token->id, visible(token->piece)) : std::string();
 }
 
 std::string inspection_text(const ModelInspection& model, bool with_tensors) {
-    std::string out = fmt::format("{}\n  format        {}\n", model.where, model.format);
+    std::string out = fmt::format("{}\n  format        {}\n", visible(model.where), model.format);
     if (model.config.has_value()) {
         const ModelConfig& c = *model.config;
-        out += fmt::format("  architecture  {}{}\n", model.architecture,
-                           c.name.empty() ? "" : fmt::format(" ({})", c.name));
+        out += fmt::format("  architecture  {}{}\n", visible(model.architecture),
+                           c.name.empty() ? "" : fmt::format(" ({})", visible(c.name)));
         out += fmt::format("  parameters    {} ({:.3f} bits per weight)\n", model.parameters, model.bits_per_weight);
         out +=
             fmt::format("  size          {:.1f} MB of weights, {:.1f} MB on disk\n",
@@ -116,17 +116,19 @@ std::string inspection_text(const ModelInspection& model, bool with_tensors) {
     if (model.tokenizer.has_value()) {
         const auto& t = *model.tokenizer;
         out += fmt::format("  tokenizer     {}{}, {} tokens, {} merges\n", t.kind,
-                           t.pre_tokenizer.empty() ? "" : fmt::format(" ({})", t.pre_tokenizer), t.tokens, t.merges);
+                           t.pre_tokenizer.empty() ? "" : fmt::format(" ({})", visible(t.pre_tokenizer)), t.tokens,
+                           t.merges);
         out += fmt::format("               {}{}{}{}\n", token_text("bos", t.bos), token_text("eos", t.eos),
                            token_text("unk", t.unk), t.add_bos ? "; a BOS is put first" : "");
     } else if (!model.tokenizer_error.empty()) {
-        out += fmt::format("  tokenizer     cannot be used: {}\n", model.tokenizer_error);
+        out += fmt::format("  tokenizer     cannot be used: {}\n", visible(model.tokenizer_error));
     }
     out += fmt::format("  chat template {}\n",
                        model.chat_template.empty() ? "none" : fmt::format("{} characters", model.chat_template.size()));
     if (with_tensors)
         for (const TensorInfo& tensor : model.tensors)
-            out += fmt::format("  {:<7} {:<20} {}\n", dtype_name(tensor.type), shape_text(tensor.shape), tensor.name);
+            out += fmt::format("  {:<7} {:<20} {}\n", dtype_name(tensor.type), shape_text(tensor.shape),
+                               visible(tensor.name));
     return out;
 }
 

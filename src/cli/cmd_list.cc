@@ -34,12 +34,13 @@ Status list(const ModelFlags& flags) {
                                   "parameters", "weights", "MB", "path");
     for (const ModelListEntry& entry : models) {
         if (!entry.error.empty()) {
-            out += fmt::format("{:<24} cannot be used: {}\n", entry.name, entry.error);
+            out += fmt::format("{:<24} cannot be used: {}\n", visible(entry.name), visible(entry.error));
             continue;
         }
-        out += fmt::format("{:<24} {:<12} {:<8} {:>12} {:<10} {:>10.1f}  {}{}\n", entry.name, entry.format,
-                           entry.architecture.empty() ? "-" : entry.architecture, entry.parameters, entry.weight_type,
-                           static_cast<double>(entry.bytes) * 1e-6, entry.path, entry.is_default ? "  (default)" : "");
+        out += fmt::format("{:<24} {:<12} {:<8} {:>12} {:<10} {:>10.1f}  {}{}\n", visible(entry.name), entry.format,
+                           entry.architecture.empty() ? "-" : visible(entry.architecture), entry.parameters,
+                           entry.weight_type, static_cast<double>(entry.bytes) * 1e-6, visible(entry.path),
+                           entry.is_default ? "  (default)" : "");
     }
     print_text(out);
     return {};

@@ -18,19 +18,24 @@ Status synth(const SynthFlags& flags) {
     FR_TRY(apply_log_level(flags.common));
     std::int64_t bytes = 0;
     {
+        const PatientSignals signals(Patience::kAll);  // the unfinished file must be removed
         ProgressLine line;
-        FR_TRY(write_synthetic_gguf(flags.spec, flags.out, [&](std::int64_t done_bytes, std::int64_t total_bytes) {
+        const auto progress = [&](std::int64_t done_bytes, std::int64_t total_bytes) -> Status {
+            if (interrupt_flag().load()) return fail(ErrorCode::kInterrupted, "interrupted");
             bytes = total_bytes;
             line.show(fmt::format(
                 "writing {:.0f}% of {:.1f} MB",
                 100.0 * static_cast<double>(done_bytes) / static_cast<double>(std::max<std::int64_t>(1, total_bytes)),
                 static_cast<double>(total_bytes) * 1e-6));
-        }, flags.vocab));
+            return {};
+        };
+        FR_TRY(write_synthetic_gguf(flags.spec, flags.out, progress, flags.vocab));
     }
     if (flags.common.json)
         print_json({{"path", flags.out}, {"model", flags.spec}, {"tensor_bytes", bytes}});
     else
-        print_text(fmt::format("{}: {:.1f} MB of random weights\n", flags.out, static_cast<double>(bytes) * 1e-6));
+        print_text(
+            fmt::format("{}: {:.1f} MB of random weights\n", visible(flags.out), static_cast<double>(bytes) * 1e-6));
     return {};
 }
 

@@ -50,10 +50,7 @@ Status tokenize(const TokenizeFlags& flags) {
     }
     std::string out;
     for (const TokenId id : ids)
-        if (!empty)
-            out += fmt::format(
-                "{:>7}  {}\n", id,
-                Json(tokenizer->token_bytes(id, true)).dump(-1, ' ', false, Json::error_handler_t::replace));
+        if (!empty) out += fmt::format("{:>7}  {}\n", id, visible(dump_json(tokenizer->token_bytes(id, true))));
     print_text(out);
     return {};
 }

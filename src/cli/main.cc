@@ -1,12 +1,15 @@
 // The frontier binary: parses the command line, runs one command, turns errors into one line and an exit code.
 #include <unistd.h>
 
+#include <algorithm>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "base/log.h"
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "model/model_store.h"
@@ -32,9 +35,19 @@ void read_model_path() {
 // In a signal handler: only write and _exit.
 void end_with_map_fault(const char* path) {
     const auto say = [](const char* text) { return write(STDERR_FILENO, text, std::strlen(text)) >= 0; };
-    const bool said = say("frontier: error: ") && say(path != nullptr ? path : "a mapped file") &&
+    const auto say_visibly = [](const char* text) {
+        bool written = true;
+        for (; *text != '\0'; ++text) written = write(STDERR_FILENO, *text >= ' ' && *text <= '~' ? text : "?", 1) == 1;
+        return written;
+    };
+    const bool said = say("frontier: error: ") && say_visibly(path != nullptr ? path : "a mapped file") &&
                       say(": expected the file to stay as it was when opened, found it cut short or unreadable\n");
     _exit(said ? static_cast<int>(ErrorCode::kBadInput) : static_cast<int>(ErrorCode::kFailed));
+}
+
+int report(const Error& error) {
+    print_error(error);
+    return static_cast<int>(error.code);
 }
 
 int run_program(int argc, char** argv) {
@@ -52,18 +65,22 @@ int run_program(int argc, char** argv) {
     add_synth_command(app, chosen);
     add_bench_commands(app, chosen);
     add_eval_commands(app, chosen);
+    auto arguments = prepare_arguments(app, argc, argv);
+    if (!arguments.has_value()) return report(arguments.error());
+    std::ranges::reverse(*arguments);  // as the library wants them
     try {
-        app.parse(argc, argv);
+        app.parse(std::move(*arguments));
     } catch (const CLI::Success& e) {  // --help, --version
-        return app.exit(e);
+        std::ostringstream text;
+        const int code = app.exit(e, text, text);
+        print_text(text.str());
+        return code;
     } catch (const CLI::ParseError& e) {
-        print_error(Error{ErrorCode::kUsage, fmt::format("{} (see frontier --help)", e.what())});
-        return static_cast<int>(ErrorCode::kUsage);
+        return report(Error{ErrorCode::kUsage, fmt::format("{} (see frontier --help)", e.what())});
     }
+    if (const Status checked = check_parsed(app); !checked.has_value()) return report(checked.error());
     const Status status = chosen();
-    if (status.has_value()) return 0;
-    print_error(status.error());
-    return static_cast<int>(status.error().code);
+    return status.has_value() ? 0 : report(status.error());
 }
 
 }  // namespace
@@ -71,16 +88,15 @@ int run_program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     using namespace frontier;
+    prepare_streams();
     init_logging(isatty(STDERR_FILENO) != 0);
     on_map_fault(end_with_map_fault);
     try {
         read_model_path();
         return run_program(argc, argv);
     } catch (const std::bad_alloc&) {
-        print_error(Error{ErrorCode::kDoesNotFit, "out of memory"});
-        return static_cast<int>(ErrorCode::kDoesNotFit);
+        return report(Error{ErrorCode::kDoesNotFit, "out of memory"});
     } catch (const std::exception& e) {
-        print_error(Error{ErrorCode::kFailed, fmt::format("unexpected: {}", e.what())});
-        return static_cast<int>(ErrorCode::kFailed);
+        return report(Error{ErrorCode::kFailed, fmt::format("unexpected: {}", e.what())});
     }
 }

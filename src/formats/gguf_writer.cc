@@ -88,9 +88,11 @@ public:
         fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd_ < 0) return failed(errno);
         temporary_ = name;
-        // A full disk shows before the work begins, where the file system can tell.
-        if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_bytes)) != 0 && errno == ENOSPC)
-            return full(size_bytes);
+        // A full disk and a limit on file sizes show before the work begins, where the file system can tell.
+        if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_bytes)) != 0) {
+            if (errno == ENOSPC) return full(size_bytes);
+            if (errno == EFBIG) return failed(errno);
+        }
         size_bytes_ = size_bytes;
         return {};
     }

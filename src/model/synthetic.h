@@ -86,10 +86,10 @@ Result<std::unique_ptr<ModelSource>> open_synthetic_source(std::string_view spec
 
 // Writes the model as a GGUF file that llama.cpp loads. `vocab_path`: a GGUF file whose tokenizer it gets instead of a
 // generated one, with unused tokens behind it where the shape's vocabulary is larger.
-// `progress` may be empty.
+// `progress` may be empty; an Error of it ends the work, and no file is left.
 Status write_synthetic_gguf(
     std::string_view spec, const std::string& path,
-    const std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>& progress = {},
+    const std::function<Status(std::int64_t done_bytes, std::int64_t total_bytes)>& progress = {},
     const std::string& vocab_path = {});
 
 }  // namespace frontier

@@ -100,7 +100,7 @@ Status add_tokenizer_of(GgufWriter& writer, const std::string& path, const Synth
 }  // namespace
 
 Status write_synthetic_gguf(std::string_view spec, const std::string& path,
-                            const std::function<void(std::int64_t, std::int64_t)>& progress,
+                            const std::function<Status(std::int64_t, std::int64_t)>& progress,
                             const std::string& vocab_path) {
     FR_ASSIGN(const SyntheticModel model, SyntheticModel::create(spec));
     GgufWriter writer;
@@ -124,7 +124,7 @@ Status write_synthetic_gguf(std::string_view spec, const std::string& path,
         const auto out = buffer.bytes().first(static_cast<std::size_t>(bytes));
         model.generate(index, out, pool);
         done_bytes += bytes;
-        if (progress) progress(done_bytes, total_bytes);
+        if (progress) FR_TRY(progress(done_bytes, total_bytes));
         return out;
     });
 }

@@ -2,13 +2,14 @@
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import BINARY, OK, model  # noqa: E402
+from harness import BINARY, INTERRUPTED, OK, model  # noqa: E402
 
 TINY = model("tale-1m-f16.gguf")
 PROMPT = b"> "
@@ -44,6 +45,15 @@ class Terminal:
                     break
                 got += data
         self.seen += got
+        return got
+
+    def read_some(self, timeout_s=60):
+        """Something that is more than line ends."""
+        deadline, got = time.monotonic() + timeout_s, b""
+        while not got.strip():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"nothing within {timeout_s} s")
+            got += self.read_for(0.1)
         return got
 
     def read_until(self, what, timeout_s=60):
@@ -90,21 +100,70 @@ class Chat(unittest.TestCase):
                              "900", "--temperature", "0", "--threads", "1")
         terminal.read_until(PROMPT)
         terminal.type(b"Tell me a story.\n")
-        terminal.read_for(1.0)
-        self.assertIsNone(terminal.process.poll())
-        pressed = time.monotonic()
+        terminal.read_until(b"story.\r\n")
+        terminal.read_some()  # the answer has begun
         terminal.type(b"\x03")
-        terminal.read_until(PROMPT, timeout_s=20)
-        self.assertLess(time.monotonic() - pressed, 20)
+        terminal.read_until(b"\n" + PROMPT)
         self.assertIsNone(terminal.process.poll())
         terminal.type(b"\x03")  # at the prompt it only starts a new line
         terminal.read_until(PROMPT)
         self.assertIsNone(terminal.process.poll())
         terminal.type(b"And then?\n")  # the chat goes on
-        self.assertGreater(len(terminal.read_for(2.0)), len(b"And then?\r\n"))
+        terminal.read_until(b"then?\r\n")
+        terminal.read_some()
         terminal.type(b"\x03")
-        terminal.read_until(PROMPT, timeout_s=20)
+        terminal.read_until(b"\n" + PROMPT)
         terminal.type(b"/exit\n")
+        self.assertEqual(terminal.close(), OK)
+
+    def slow_chat(self):
+        """A chat whose prefill of a long line takes far longer than this test needs to send signals."""
+        terminal = self.chat(model("tale-7m-f16.gguf"), "--isa", "scalar", "--dtype", "f32", "--threads", "1")
+        terminal.read_until(PROMPT)
+        terminal.type(b"the quick brown fox " * 30 + b"\n")
+        terminal.read_until(b"fox \r\n")
+        return terminal
+
+    def test_any_number_of_ctrl_c_only_stops_the_answer(self):
+        terminal = self.slow_chat()
+        for _ in range(5):
+            terminal.process.send_signal(signal.SIGINT)
+        terminal.read_until(b"\n" + PROMPT)
+        self.assertIsNone(terminal.process.poll())
+        terminal.type(b"/exit\n")
+        self.assertEqual(terminal.close(), OK)
+
+    def test_sigterm_and_sighup_end_the_chat(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            terminal = self.chat(TINY)
+            terminal.read_until(PROMPT)
+            terminal.process.send_signal(number)
+            self.assertEqual(terminal.close(), INTERRUPTED)
+        terminal = self.slow_chat()
+        terminal.process.send_signal(signal.SIGTERM)
+        self.assertEqual(terminal.close(), INTERRUPTED)
+
+    def test_unknown_commands_are_not_sent_to_the_model(self):
+        terminal = self.chat(TINY, "-n", "4")
+        terminal.read_until(PROMPT)
+        terminal.type(b"/bogus\n")
+        answer = terminal.read_until(b"\n" + PROMPT)
+        self.assertIn(b"/bogus: no such command", answer)
+        self.assertIn(b"/clear", answer)
+        self.assertNotIn(b"TTFT", answer)
+        terminal.type(b"/etc/passwd is a path\n")  # text
+        self.assertIn(b"TTFT", terminal.read_until(b"\n" + PROMPT))
+        terminal.type(b"/exit \n")
+        self.assertEqual(terminal.close(), OK)
+
+    def test_a_line_that_the_terminal_cuts_is_not_used(self):
+        terminal = self.chat(TINY, "-n", "4")
+        terminal.read_until(PROMPT)
+        terminal.type(b"y" * 5000 + b"\n")
+        answer = terminal.read_until(b"\n" + PROMPT)
+        self.assertIn(b"4095 bytes", answer)
+        self.assertNotIn(b"TTFT", answer)
+        terminal.type(b"\x04")
         self.assertEqual(terminal.close(), OK)
 
     def test_history_grows_until_cleared(self):

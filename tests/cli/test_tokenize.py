@@ -79,6 +79,18 @@ class Tokenize(Expect, unittest.TestCase):
         for token in self.ids(TINY, "--no-special", "-p", "Once"):
             self.assertIn(str(token), outcome.out)
 
+    def test_text_without_end_is_refused(self):
+        self.assert_error(frontier("tokenize", TINY, "-f", "/dev/zero"), BAD_INPUT, "/dev/zero", "at most", "more")
+        with tempfile.NamedTemporaryFile() as file:
+            file.truncate((1 << 30) + 1)
+            self.assert_error(frontier("tokenize", TINY, "-f", file.name), BAD_INPUT, file.name, "1073741825")
+            self.assert_error(frontier("eval", "perplexity", TINY, "--text", file.name), BAD_INPUT, "1073741825")
+
+    def test_large_text_is_read_to_the_byte(self):
+        text = b"\n" * 4_300_000  # beyond the 4 MiB from which on the reader takes another path
+        ids = self.ids(STORIES, "--no-special", stdin=text)
+        self.assertEqual((len(ids), set(ids[1:])), (len(text) + 1, {13}))  # a space goes before the text
+
     def test_a_missing_text_file_is_named(self):
         self.assert_error(frontier("tokenize", TINY, "-f", "no-such.txt"), BAD_INPUT, "no-such.txt")
 
