@@ -121,9 +121,11 @@ class Live(unittest.TestCase):
         self.assertEqual(screen.line(screen.rows - 1), "")
 
     def test_the_last_row_shows_the_speed_and_is_given_back(self):
-        plain = frontier("run", TINY, "-p", PROMPT, "--temperature", "0", "--ignore-eos", "-n", "400").out
+        # Long enough for several redraws, ten a second, on any machine.
+        length = ["-n", "3500", "-c", "4096"]
+        plain = frontier("run", TINY, "-p", PROMPT, "--temperature", "0", "--ignore-eos", *length).out
         for start_row in (0, 11):  # at the top, and where text already fills the terminal
-            status, shown = on_terminal(["--live", "-n", "400"])
+            status, shown = on_terminal(["--live", *length])
             self.assertEqual(status, OK)
             screen = Screen(12, 200)
             screen.feed("\r\n" * start_row + PROMPT)
