@@ -4,6 +4,7 @@
 
 #include "cli/console.h"
 #include "cli/generation.h"
+#include "platform/clock.h"
 
 namespace frontier {
 namespace {
@@ -43,13 +44,15 @@ public:
 
     // Answers one line; faults of the request are shown and leave the conversation as it was.
     void turn(const std::string& line) {
+        GenerateOptions options;
+        options.received_ns = now_ns();
         messages_.push_back({"user", line});
         auto ids = prompt_ids(line);
         if (!ids.has_value()) return give_up(ids.error());
         Request request = request_;
         request.prompt = std::move(ids).value();
         request_.sampling.seed += 1;
-        auto generation = generate(engine_, std::move(request), print_text);
+        auto generation = generate(engine_, std::move(request), print_text, options);
         interrupt_flag().store(false);
         if (!generation.has_value()) return give_up(generation.error());
         print_text("\n");

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "cli/console.h"
 #include "platform/clock.h"
 
 namespace frontier {
@@ -48,11 +47,6 @@ std::string reserve(int rows) {
     return fmt::format("{}{}\033[1;{}r{}", kLeaveLastRow, kSave, rows - 1, kRestore);
 }
 
-// A second signal would otherwise end the program with the row still reserved.
-extern "C" void only_set_the_flag(int) {
-    interrupt_flag().store(true);
-}
-
 }  // namespace
 
 void LiveStatus::begin() {
@@ -62,12 +56,7 @@ void LiveStatus::begin() {
     if (size.rows < kFewestRows || size.cols < 1) return;
     rows_ = size.rows;
     cols_ = size.cols;
-    interrupt_flag();  // its own handlers come before ours
-    struct sigaction action = {};
-    action.sa_handler = only_set_the_flag;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &before_interrupt_);
-    sigaction(SIGTERM, &action, &before_terminate_);
+    patience_.emplace(Patience::kAll);  // a second signal would end the program with the row still reserved
     print_text(reserve(rows_));
 }
 
@@ -95,8 +84,7 @@ void LiveStatus::end() {
     if (!active()) return;
     print_text(give_back(rows_));
     rows_ = 0;
-    sigaction(SIGINT, &before_interrupt_, nullptr);
-    sigaction(SIGTERM, &before_terminate_, nullptr);
+    patience_.reset();
 }
 
 }  // namespace frontier

@@ -1,9 +1,11 @@
 // A status line that stays in the last row of the terminal while text scrolls above it.
 #pragma once
 
-#include <csignal>
 #include <cstdint>
+#include <optional>
 #include <string_view>
+
+#include "cli/console.h"
 
 namespace frontier {
 
@@ -27,8 +29,7 @@ private:
     int rows_ = 0;  // of the terminal, 0 = not active
     int cols_ = 0;
     std::int64_t last_ns_ = 0;
-    struct sigaction before_interrupt_ = {};
-    struct sigaction before_terminate_ = {};
+    std::optional<PatientSignals> patience_;
 };
 
 }  // namespace frontier
