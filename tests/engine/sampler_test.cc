@@ -182,7 +182,8 @@ TEST(Sampler, ParametersAreChecked) {
           SamplingParams{.top_p = 0}, SamplingParams{.top_p = 1.5}, SamplingParams{.top_p = nan},
           SamplingParams{.min_p = -0.1}, SamplingParams{.repeat_penalty = 0}, SamplingParams{.presence_penalty = nan},
           SamplingParams{.frequency_penalty = 1e9}, SamplingParams{.logit_bias = {{10, 1.0F}}},
-          SamplingParams{.logit_bias = {{0, 1.1e6F}}}, SamplingParams{.logit_bias = {{0, std::nanf("")}}}, SamplingParams{.top_logprobs = 21}}) {
+          SamplingParams{.logit_bias = {{0, 1.1e6F}}}, SamplingParams{.logit_bias = {{0, std::nanf("")}}},
+          SamplingParams{.top_logprobs = 21}}) {
         const auto status = check_sampling_params(bad, 10);
         ASSERT_FALSE(status.has_value());
         EXPECT_EQ(status.error().code, ErrorCode::kUsage);
