@@ -47,6 +47,20 @@ class Terminal:
         self.seen += got
         return got
 
+    def cpu_ticks(self):
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
+            return int(file.read().rsplit(")", 1)[1].split()[11])
+
+    def send_signal(self, number):
+        """Sends and waits until it has arrived: equal signals that wait count as one."""
+        self.process.send_signal(number)
+        while self.process.poll() is None:
+            with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+                pending = next(line for line in file if line.startswith("ShdPnd:"))
+            if int(pending.split()[1], 16) == 0:
+                return
+            time.sleep(0.01)
+
     def read_some(self, timeout_s=60):
         """Something that is more than line ends."""
         deadline, got = time.monotonic() + timeout_s, b""
@@ -122,12 +136,15 @@ class Chat(unittest.TestCase):
         terminal.read_until(PROMPT)
         terminal.type(b"the quick brown fox " * 30 + b"\n")
         terminal.read_until(b"fox \r\n")
+        began = terminal.cpu_ticks()
+        while terminal.cpu_ticks() < began + 20:  # far more than reading a line takes: the answer is being computed
+            time.sleep(0.01)
         return terminal
 
     def test_any_number_of_ctrl_c_only_stops_the_answer(self):
         terminal = self.slow_chat()
         for _ in range(5):
-            terminal.process.send_signal(signal.SIGINT)
+            terminal.send_signal(signal.SIGINT)
         terminal.read_until(b"\n" + PROMPT)
         self.assertIsNone(terminal.process.poll())
         terminal.type(b"/exit\n")
