@@ -102,7 +102,7 @@ Status bench_engine(const EngineFlags& flags) {
         print_text(
             fmt::format("{}: weights {}, compute {}, KV {}, isa {}, {} threads, {} prompt and {} generated tokens, "
                         "medians of {}\n",
-                        loaded.source->where(), loaded.weight_type(), loaded.compute_type(), loaded.kv_type(),
+                        visible(loaded.source->where()), loaded.weight_type(), loaded.compute_type(), loaded.kv_type(),
                         isa_name(loaded.isa), loaded.threads, bench.prompt_tokens, bench.gen_tokens, bench.repeat));
         if (!roofline.has_value()) print_text("shares of the limit need `frontier bench roofline` once\n");
     }

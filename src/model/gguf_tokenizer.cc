@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "formats/printable.h"
 #include "model/config.h"
 
 namespace frontier {
@@ -73,7 +74,8 @@ Result<std::optional<TokenId>> special_id(const GgufFile& file, const TokenizerS
     }
     if (*id >= 0 && *id < static_cast<std::int64_t>(spec.pieces.size())) return static_cast<TokenId>(*id);
     if (*id != -1 && *id != std::int64_t{0xFFFFFFFF})
-        spdlog::warn("{}: {}: expected 0..{}, got {}; ignored", file.where(), key, spec.pieces.size() - 1, *id);
+        spdlog::warn("{}: {}: expected 0..{}, got {}; ignored", printable(file.where()), key, spec.pieces.size() - 1,
+                     *id);
     return std::nullopt;
 }
 

@@ -218,7 +218,8 @@ Result<std::shared_ptr<const Tokenizer>> HfSource::tokenizer() {
         if (static_cast<std::size_t>(id) < spec.pieces.size())
             spec.end_of_generation.push_back(id);
         else  // the model may still produce it, but it names no token
-            spdlog::warn("{}: eos_token_id: expected 0..{}, got {}; ignored", folder_, spec.pieces.size() - 1, id);
+            spdlog::warn("{}: eos_token_id: expected 0..{}, got {}; ignored", printable(folder_),
+                         spec.pieces.size() - 1, id);
     }
     FR_ASSIGN(tokenizer_, Tokenizer::create(std::move(spec)));
     return tokenizer_;

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/log.h"
+#include "formats/printable.h"
 #include "model/model.h"
 #include "model/weight_specs.h"
 #include "platform/topology.h"
@@ -83,7 +84,7 @@ Status ModelLoader::check_leftovers() const {
             return bad_input("{}: tensor {} {}: expected only tensors of a {} model with {} layers", source_.where(),
                              info.name, shape_text(info.shape), source_.config().architecture->name,
                              source_.config().layers);
-        spdlog::debug("{}: tensor {} is not used", source_.where(), info.name);
+        spdlog::debug("{}: tensor {} is not used", printable(source_.where()), printable(info.name));
     }
     return {};
 }
