@@ -9,7 +9,6 @@
 #include "cli/console.h"
 #include "measure/rates.h"
 #include "platform/clock.h"
-#include "platform/topology.h"
 
 namespace frontier {
 namespace {
@@ -161,7 +160,6 @@ Json memory_facts(const LoadedModel& loaded) {
     facts["weight_file_bytes"] = memory.weight_file_bytes;
     facts["kv_bytes"] = memory.kv_bytes;
     facts["scratch_bytes"] = memory.scratch_bytes;
-    facts["peak_resident_bytes"] = memory_state().peak_resident_bytes;
     facts["peak_memory_bytes"] = peak_memory_bytes();
     facts["memory_limit_bytes"] = memory_limit_bytes(memory);
     return facts;

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from harness import BINARY, Expect  # noqa: E402
+from harness import BINARY, Expect, model  # noqa: E402
 
 PEAK_OF = ("import json,resource,subprocess,sys; out = subprocess.run(sys.argv[1:], capture_output=True, check=True)"
            "; print(json.dumps([json.loads(out.stdout), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024]))")
@@ -20,8 +20,12 @@ class Memory(Expect, unittest.TestCase):
         row, peak_bytes = json.loads(done.stdout)
         memory = row["memory"]
         self.assertLessEqual(memory["weight_bytes"], 1.05 * memory["weight_file_bytes"])
-        self.assertLess(abs(memory["peak_resident_bytes"] - peak_bytes), 16 << 20)
+        self.assertLess(abs(memory["peak_memory_bytes"] - peak_bytes), 16 << 20)
+        self.assertEqual(memory["memory_limit_bytes"], int(1.1 * (memory["weight_bytes"] + memory["kv_bytes"]) + 64e6))
         self.assertLessEqual(peak_bytes, 1.1 * (memory["weight_bytes"] + memory["kv_bytes"]) + 64e6)
+
+    def test_run(self):
+        self.check("run", model("tale-7m-f16.gguf"), "-p", "Once", "-n", "8")
 
     # At 152k entries a row of logits takes 0.6 MB: scoring every position must not keep them all.
     def test_perplexity_with_a_large_vocabulary(self):
