@@ -72,10 +72,11 @@ private:
             if (slice.block_table[p] < 0) released_pages_ = true;
         }
         for (std::int32_t i = 0; i < slice.rows; ++i) {
-            if (step_.input.positions.size() <= static_cast<std::size_t>(slice.first_row + i)) return;
-            if (step_.input.positions[slice.first_row + i] != slice.first_position + i) {
-                report("row {} has position {}, expected {}", slice.first_row + i,
-                       step_.input.positions[slice.first_row + i], slice.first_position + i);
+            const std::int64_t row = std::int64_t{slice.first_row} + i;
+            if (std::ssize(step_.input.positions) <= row) return;
+            if (step_.input.positions[row] != slice.first_position + i) {
+                report("row {} has position {}, expected {}", row, step_.input.positions[row],
+                       slice.first_position + i);
             }
         }
     }

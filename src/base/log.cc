@@ -8,7 +8,7 @@ namespace frontier {
 
 void init_logging(bool stderr_is_terminal) {
     auto logger = std::make_shared<spdlog::logger>("frontier", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-    logger->set_pattern("%^%l%$: %v");
+    logger->set_pattern("frontier: %^%l%$: %v");
     logger->set_level(stderr_is_terminal ? spdlog::level::info : spdlog::level::warn);
     spdlog::set_default_logger(std::move(logger));
 }

@@ -37,7 +37,13 @@ void end_with_map_fault(const char* path) {
     const auto say = [](const char* text) { return write(STDERR_FILENO, text, std::strlen(text)) >= 0; };
     const auto say_visibly = [](const char* text) {
         bool written = true;
-        for (; *text != '\0'; ++text) written = write(STDERR_FILENO, *text >= ' ' && *text <= '~' ? text : "?", 1) == 1;
+        for (; *text != '\0' && written; ++text) {
+            constexpr char kDigits[] = "0123456789abcdef";
+            const auto byte = static_cast<unsigned char>(*text);
+            const char escaped[] = {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+            const bool plain = byte >= ' ' && byte <= '~';
+            written = write(STDERR_FILENO, plain ? text : escaped, plain ? 1 : sizeof escaped) > 0;
+        }
         return written;
     };
     const bool said = say("frontier: error: ") && say_visibly(path != nullptr ? path : "a mapped file") &&

@@ -137,6 +137,7 @@ void Engine::remove_finished() {
 
 std::vector<SchedulerSequence> Engine::scheduler_view() const {
     std::vector<SchedulerSequence> view;
+    view.reserve(active_.size());
     for (const auto& active : active_)
         view.push_back({.cached_tokens = active->sequence.length_tokens,
                         .known_tokens = std::ssize(active->tokens),

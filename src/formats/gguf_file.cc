@@ -159,6 +159,7 @@ Result<GgufFile> GgufFile::open(const std::string& path) {
     for (std::uint64_t number = 1; number <= *count; ++number) {
         // The file that was opened to learn of the split is not read a second time.
         if (number == name->number) {
+            // Once only: the numbers differ.  NOLINTNEXTLINE(bugprone-use-after-move)
             FR_TRY(file.add_shard(std::move(opened), std::move(parsed), number - 1, *count));
             continue;
         }
@@ -279,7 +280,7 @@ Result<std::optional<std::vector<std::int64_t>>> GgufFile::get_ints(std::string_
     if (array != nullptr && array->element_type != GgufType::kString) numbers.resize(array->count);
     const bool right_type = array != nullptr && for_each_integer(*array, [&](std::size_t i, auto number) {
                                 if (std::in_range<std::int64_t>(number))
-                                    numbers[i] = static_cast<std::int64_t>(number);
+                                    numbers[i] = static_cast<std::int64_t>(+number);
                                 else if (!first_too_large)
                                     first_too_large = i;
                             });

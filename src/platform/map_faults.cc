@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <unistd.h>
+
 namespace frontier {
 namespace {
 
@@ -20,6 +22,7 @@ constexpr int kEntries = 512;  // shards of the largest published models: under 
 std::array<Entry, kEntries> g_entries;
 
 std::atomic<MapFaultHandler> g_handler{nullptr};
+std::atomic<bool> g_faulted{false};
 
 void on_bus_error(int signal, siginfo_t* info, void*) {
     const auto* address = static_cast<const std::byte*>(info->si_addr);
@@ -27,6 +30,8 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
         const std::byte* begin = entry.begin.load(std::memory_order_acquire);
         // Up to a page beyond the end: the last page of a map is whole.
         if (begin == nullptr || address < begin || address >= begin + entry.size_bytes.load() + 4096) continue;
+        // Several threads may fault at once: the first one's handler ends the process, the others wait for that.
+        while (g_faulted.exchange(true)) pause();
         g_handler.load()(entry.path.load());
     }
     std::signal(signal, SIG_DFL);  // not ours: the instruction faults again and the process dies as usual
@@ -38,7 +43,7 @@ void on_map_fault(MapFaultHandler handler) {
     g_handler.store(handler);
     struct sigaction action{};
     action.sa_sigaction = on_bus_error;
-    action.sa_flags = SA_SIGINFO | SA_RESETHAND;
+    action.sa_flags = SA_SIGINFO;
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, nullptr);
 }
@@ -47,12 +52,7 @@ int record_map(const std::byte* begin, std::size_t size_bytes, const std::string
     for (int i = 0; i < kEntries; ++i) {
         Entry& entry = g_entries[static_cast<std::size_t>(i)];
         if (entry.taken.exchange(true)) continue;
-        // One line, whatever the name holds.
-        std::string printable = path;
-        for (char& c : printable) {
-            if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-        }
-        entry.path.store(strdup(printable.c_str()));
+        entry.path.store(strdup(path.c_str()));
         entry.size_bytes.store(size_bytes);
         entry.begin.store(begin, std::memory_order_release);
         return i;

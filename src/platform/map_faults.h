@@ -6,7 +6,7 @@
 
 namespace frontier {
 
-// Called in the signal's handler with the file's name, printable on one line, or null if it is not recorded: it may do
+// Called in the signal's handler with the file's name as it was opened, or null if it is not recorded: it may do
 // only what is async-signal-safe, and must not return. A SIGBUS from anywhere else keeps its ordinary meaning.
 using MapFaultHandler = void (*)(const char* path);
 void on_map_fault(MapFaultHandler handler);
