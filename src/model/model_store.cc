@@ -89,6 +89,7 @@ std::string nearest_names(const std::string& wanted, const std::map<std::string,
     constexpr std::size_t kShown = 3;
     constexpr std::size_t kComparedBytes = 128;  // names are short; an argument need not be
     std::vector<std::pair<std::size_t, std::string>> ranked;
+    ranked.reserve(models.size());
     for (const auto& [name, path] : models)
         ranked.emplace_back(edit_distance(std::string_view(wanted).substr(0, kComparedBytes), name), name);
     std::ranges::sort(ranked);

@@ -58,6 +58,7 @@ std::int32_t gguf_token_type(TokenType type) {
 void add_tokenizer(GgufWriter& writer, TokenizerSpec spec) {
     const bool spm = spec.kind == TokenizerKind::kSentencePiece;
     std::vector<std::int32_t> types;
+    types.reserve(spec.types.size());
     for (const TokenType type : spec.types) types.push_back(gguf_token_type(type));
     writer.add_string("tokenizer.ggml.model", spm ? "llama" : "gpt2");
     writer.add_string("tokenizer.ggml.pre", spm ? "default" : spec.pre_tokenizer);

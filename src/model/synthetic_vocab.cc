@@ -85,6 +85,7 @@ TokenizerSpec sentencepiece_spec(const SyntheticShape& shape) {
 std::vector<std::string> control_pieces(const SyntheticShape& shape) {
     const bool llama = shape.vocabulary == SyntheticVocabulary::kLlama3;
     std::vector<std::string> pieces;
+    pieces.reserve(static_cast<std::size_t>(shape.vocab_size - shape.normal_tokens));
     for (std::int32_t i = 0; i < shape.vocab_size - shape.normal_tokens; ++i)
         pieces.push_back(fmt::format("<|reserved_special_token_{}|>", i));
     if (llama) {

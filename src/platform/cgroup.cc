@@ -7,6 +7,8 @@
 #include <sstream>
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace frontier {
 namespace {
 
@@ -80,7 +82,7 @@ std::vector<std::string> directories(const std::string& root, const Mount& mount
     std::vector<std::string> result;
     while (result.size() < kMaxDepth) {
         while (!path.empty() && path.back() == '/') path.pop_back();
-        result.push_back(root + mount.point + path);
+        result.push_back(fmt::format("{}{}{}", root, mount.point, path));
         if (path.empty()) break;
         path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
     }
