@@ -371,7 +371,7 @@ Result<Value> Interpreter::evaluate_test(const Expr& expr) {
     return Value::boolean(holds);
 }
 
-Result<Value> Interpreter::call_filter(const std::string& name, const Value& subject, CallArgs args) {
+Result<Value> Interpreter::call_filter(const std::string& name, const Value& subject, const CallArgs& args) {
     FR_TRY(meter_.spend(1));
     const Filter filter = find_filter(name);
     if (filter == nullptr) return bad_input("no filter named '{}'", name.substr(0, 100));

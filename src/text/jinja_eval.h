@@ -74,8 +74,8 @@ public:
     Result<Value> get_attribute(const Value& object, std::string_view name);  // object.name
     Result<Value> get_item(const Value& object, const Value& key);            // object[key]
     Result<Value> call(const Value& callee, CallArgs args);
-    Result<Value> call_filter(const std::string& name, const Value& subject, CallArgs args);
-    Result<bool> call_test(const std::string& name, const Value& subject, CallArgs args);
+    Result<Value> call_filter(const std::string& name, const Value& subject, const CallArgs& args);
+    Result<bool> call_test(const std::string& name, const Value& subject, const CallArgs& args);
     Result<Value> make_namespace(std::vector<std::pair<std::string, Value>> attributes, bool untrusted_names);
 
 private:
@@ -125,7 +125,7 @@ private:
     Result<CallArgs> evaluate_arguments(const Expr& expr);
     // A filter chain below null, for blocks: `input` takes the place of the null.
     Result<Value> apply_filters(const Expr& expr, const Value& input);
-    Result<Value> call_function(Function function, CallArgs args);
+    Result<Value> call_function(Function function, const CallArgs& args);
 
     Meter meter_;
     Context context_;

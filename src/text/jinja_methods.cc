@@ -189,6 +189,7 @@ Result<Value> make_range(Interpreter& interpreter, const CallArgs& args) {
         return bad_input("a range of {} items, allowed are {}", count, kMaxRangeItems);
     }
     std::vector<Value> items;
+    items.reserve(count);
     for (std::uint64_t i = 0; i < count; ++i) {
         // In unsigned arithmetic, because i * step may pass through values that int64 cannot hold.
         items.push_back(Value::integer(
@@ -264,7 +265,7 @@ Result<Value> Interpreter::make_namespace(std::vector<std::pair<std::string, Val
     return Value::object(Kind::kNamespace, std::move(object));
 }
 
-Result<Value> Interpreter::call_function(Function function, CallArgs args) {
+Result<Value> Interpreter::call_function(Function function, const CallArgs& args) {
     switch (function) {
         case Function::kRange:
             return make_range(*this, args);

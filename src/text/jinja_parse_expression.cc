@@ -288,6 +288,7 @@ Result<ExprPtr> Parser::parse_number() {
     if (token.kind == TokenKind::kFloat) {
         double value = 0;
         // Out of range is infinity or zero, as in Python; from_chars leaves the value alone then.
+        // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `end` bounds it
         if (std::from_chars(digits.data(), end, value).ec != std::errc()) {
             value = digits.find("e-") == std::string_view::npos && digits.find("E-") == std::string_view::npos
                         ? std::numeric_limits<double>::infinity()
@@ -302,6 +303,7 @@ Result<ExprPtr> Parser::parse_number() {
         if (base != 10) digits.remove_prefix(2);
     }
     std::int64_t value = 0;
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `end` bounds it
     const auto parsed = std::from_chars(digits.data(), end, value, base);
     if (parsed.ec != std::errc() || parsed.ptr != end) {
         return bad_input("line {}: the integer {} does not fit 64 bits", token.line, token.text.substr(0, 40));

@@ -291,6 +291,7 @@ Status append_json_dict(Meter& meter, Text& out, const DictObject& dict, const J
         return {};
     }
     std::vector<const std::pair<Value, Value>*> order;
+    order.reserve(dict.entries.size());
     for (const auto& entry : dict.entries) order.push_back(&entry);
     if (style.sort_keys) {
         FR_TRY(meter.spend(order.size() * 16));

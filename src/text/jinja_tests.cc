@@ -189,7 +189,7 @@ bool has_test(std::string_view name) {
     return tests().contains(name);
 }
 
-Result<bool> Interpreter::call_test(const std::string& name, const Value& subject, CallArgs args) {
+Result<bool> Interpreter::call_test(const std::string& name, const Value& subject, const CallArgs& args) {
     FR_TRY(meter_.spend(1));
     const auto found = tests().find(name);
     if (found == tests().end()) return bad_input("no test named '{}'", name.substr(0, 100));
