@@ -225,6 +225,7 @@ Result<Value> format(Interpreter& interpreter, const Value& subject, const CallA
     const Value format_string = Value::string(std::move(text));
     if (!args.named.empty()) {
         std::vector<std::pair<Value, Value>> entries;
+        entries.reserve(args.named.size());
         for (const auto& [name, value] : args.named) entries.emplace_back(Value::string(name), value);
         FR_ASSIGN(const Value dict, make_dict(interpreter.meter(), std::move(entries)));
         return format_percent(interpreter, format_string, dict);
@@ -307,7 +308,7 @@ bool fits_int64(double value) {
 
 Result<Value> to_int(Interpreter& interpreter, const Value& subject, const CallArgs& args) {
     FR_ASSIGN(const BoundArgs bound, bind("int", args, {"default", "base"}));
-    const Value fallback = bound.given[0] ? bound.values[0] : Value::integer(0);
+    Value fallback = bound.given[0] ? bound.values[0] : Value::integer(0);
     std::int64_t base = 10;
     if (bound.given[1]) {
         FR_ASSIGN(base, to_integer(bound.values[1], "int"));
@@ -335,7 +336,7 @@ Result<Value> to_int(Interpreter& interpreter, const Value& subject, const CallA
 
 Result<Value> to_float(Interpreter& interpreter, const Value& subject, const CallArgs& args) {
     FR_ASSIGN(const BoundArgs bound, bind("float", args, {"default"}));
-    const Value fallback = bound.given[0] ? bound.values[0] : Value::real(0.0);
+    Value fallback = bound.given[0] ? bound.values[0] : Value::real(0.0);
     if (subject.is(Kind::kUndefined)) return bad_input("{}", subject.undefined_message());
     if (subject.is_number()) return Value::real(subject.as_double(), subject.untrusted());
     if (!subject.is(Kind::kString)) return fallback;

@@ -123,7 +123,7 @@ Result<Text> replace_text(Interpreter& interpreter, const Text& text, const Text
 }
 
 Result<Text> escape_html(Interpreter& interpreter, const Value& value) {
-    FR_ASSIGN(const Text text, interpreter.to_text(value));
+    FR_ASSIGN(Text text, interpreter.to_text(value));
     if (value.is(Kind::kString) && value.markup()) return text;
     Text out;
     TaintCursor taint(text);
