@@ -21,13 +21,6 @@ struct EngineFlags {
     std::string depths = "0";
 };
 
-// The machine's key holds a quota of 0 where there is none.
-std::string machine_line(std::string machine) {
-    constexpr std::string_view kNoQuota = ", quota 0.00";
-    if (const auto at = machine.find(kNoQuota); at != std::string::npos) machine.erase(at, kNoQuota.size());
-    return machine;
-}
-
 Status bench_roofline(const RooflineFlags& flags) {
     FR_TRY(apply_log_level(flags.common));
     RooflineOptions options;
@@ -52,7 +45,7 @@ Status bench_roofline(const RooflineFlags& flags) {
         print_json(document);
         return {};
     }
-    std::string out = fmt::format("{}\n\nread bandwidth\n", machine_line(roofline.machine));
+    std::string out = fmt::format("{}\n\nread bandwidth\n", roofline.machine);
     for (const BandwidthPoint& point : roofline.bandwidth)
         out += fmt::format("  {:<5} {:>9.1f} MB  {} thread{}  {:>8.1f} GB/s\n", point.level,
                            static_cast<double>(point.working_set_bytes) * 1e-6, point.threads,
@@ -128,7 +121,7 @@ void add_bench_commands(CLI::App& app, Action& chosen) {
     command->add_option("--log-level", roofline->common.log_level, "trace, debug, info, warning, error or off");
     whole_numbers(
         command->add_option("-t,--threads", roofline->common.threads, "measure 1 to this many (0: all physical cores)"),
-        0, 1024);
+        0, kMostThreads);
     real_numbers(command
                      ->add_option("--seconds", roofline->seconds,
                                   "per point; with less than the default, as with fewer threads, nothing is cached")

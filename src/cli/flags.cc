@@ -9,13 +9,12 @@
 #include "cli/console.h"
 #include "measure/rates.h"
 #include "platform/clock.h"
+#include "platform/topology.h"
 
 namespace frontier {
 namespace {
 
 // The most that the machine could hold is far below; sums of such numbers stay far below 2^63.
-constexpr std::uint64_t kMostContextTokens = INT32_MAX;
-constexpr std::uint64_t kMostThreads = 1024;  // as the loader says
 
 // All of `text`, or nothing.
 template <typename T>
@@ -160,7 +159,7 @@ Json memory_facts(const LoadedModel& loaded) {
     facts["weight_file_bytes"] = memory.weight_file_bytes;
     facts["kv_bytes"] = memory.kv_bytes;
     facts["scratch_bytes"] = memory.scratch_bytes;
-    facts["peak_memory_bytes"] = peak_memory_bytes();
+    facts["peak_memory_bytes"] = memory_state().peak_resident_bytes;
     facts["memory_limit_bytes"] = memory_limit_bytes(memory);
     return facts;
 }

@@ -105,7 +105,8 @@ std::string figures_text(const Generation& generation, const Figures& figures, c
         "{:.1f} MB (limit {:.1f} MB)",
         loaded.weight_type(), loaded.compute_type(), loaded.kv_type(), isa_name(loaded.isa), loaded.threads,
         static_cast<double>(memory.weight_bytes) * 1e-6, static_cast<double>(memory.kv_bytes) * 1e-6,
-        static_cast<double>(peak_memory_bytes()) * 1e-6, static_cast<double>(memory_limit_bytes(memory)) * 1e-6);
+        static_cast<double>(memory_state().peak_resident_bytes) * 1e-6,
+        static_cast<double>(memory_limit_bytes(memory)) * 1e-6);
     // Before the first token there are no logits.
     if (times.first_token_ns != 0) text += fmt::format(" | logits {}", generation.logits_hash);
     return text;

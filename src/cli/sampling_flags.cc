@@ -15,8 +15,6 @@ Status check_token_id(const char* flag, TokenId id, std::int32_t vocab_size) {
                 vocab_size - 1, id);
 }
 
-constexpr std::uint64_t kMostLogprobs = 20;  // as check_sampling_params says
-
 // "ID=BIAS", e.g. 15=-5 or 15=-inf.
 Result<std::pair<TokenId, float>> parse_logit_bias(const std::string& text, std::int32_t vocab_size) {
     const auto split = text.find('=');
@@ -31,7 +29,7 @@ Result<std::pair<TokenId, float>> parse_logit_bias(const std::string& text, std:
         bias == std::numeric_limits<float>::infinity())
         return fail(ErrorCode::kUsage, "--logit-bias: expected ID=BIAS such as 15=-5 or 15=-inf, got '{}'", text);
     FR_TRY(check_token_id("--logit-bias", id, vocab_size));
-    if (std::isfinite(bias) && std::abs(bias) > 1e6F)  // as check_sampling_params says
+    if (std::isfinite(bias) && std::abs(bias) > kLargestLogitBias)
         return fail(ErrorCode::kUsage, "--logit-bias: expected a bias of -1e6 to 1e6 or -inf, got '{}'", text);
     return std::pair(id, bias);
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr double kPackedOverhead = 1.05;
 
 // What scoring every row of a text may take: a third of the 64 MB that a run may use beyond weights and cache. At 152k
-// entries that leaves 39 rows; more gain nothing measurable.
+// entries that leaves 39 rows.
 constexpr std::int64_t kLogitsBytes = 24'000'000;
 constexpr std::int64_t kMostLogitsRows = 128;
 
@@ -22,9 +22,6 @@ std::int32_t logits_rows(std::int32_t asked, std::int64_t vocab_size) {
     const std::int64_t row_bytes = vocab_size * static_cast<std::int64_t>(sizeof(float));
     return static_cast<std::int32_t>(std::clamp<std::int64_t>(kLogitsBytes / row_bytes, 1, kMostLogitsRows));
 }
-
-// Positions are 32 bits wide.
-constexpr std::int64_t kMostContextTokens = std::int64_t{1} << 30;
 
 Result<ComputeType> compute_type_from_name(std::string_view name) {
     if (name.empty() || name == "auto") return ComputeType::kAuto;
@@ -76,8 +73,8 @@ Result<LoadedModel> load_model(const LoadOptions& options) {
     FR_ASSIGN(loaded.isa, choose_isa(options.isa));
     FR_ASSIGN(const ComputeType compute, compute_type_from_name(options.dtype));
     FR_ASSIGN(const KvType kv_type, kv_type_from_name(options.kv_type));
-    if (options.threads < 0 || options.threads > 1024)
-        return fail(ErrorCode::kUsage, "--threads: expected 1 to 1024 (0 = all physical cores), got {}",
+    if (options.threads < 0 || options.threads > kMostThreads)
+        return fail(ErrorCode::kUsage, "--threads: expected 1 to {} (0 = all physical cores), got {}", kMostThreads,
                     options.threads);
     loaded.threads = options.threads == 0 ? topology().default_threads : options.threads;
     FR_ASSIGN(loaded.source, open_model(options.model));

@@ -26,6 +26,10 @@ struct LoadOptions {
     Model::Progress progress;
 };
 
+// Bounds of what can be asked for. Positions are 32 bits wide.
+inline constexpr std::int64_t kMostContextTokens = std::int64_t{1} << 30;
+inline constexpr int kMostThreads = 1024;
+
 // A context beyond this costs memory that a user should ask for (8B models: 0.5 GB of f16 KV at 4096).
 inline constexpr std::int64_t kDefaultContextTokens = 4096;
 

@@ -44,14 +44,13 @@ Status check_sampling_params(const SamplingParams& params, std::int32_t vocab_si
         return out_of_range("presence_penalty", params.presence_penalty, "-100 to 100");
     if (!(std::abs(params.frequency_penalty) <= 100))
         return out_of_range("frequency_penalty", params.frequency_penalty, "-100 to 100");
-    if (params.top_logprobs < -1 || params.top_logprobs > 20)
+    if (params.top_logprobs < -1 || params.top_logprobs > kMostLogprobs)
         return out_of_range("top_logprobs", params.top_logprobs, "0 to 20");
     for (const auto& [id, bias] : params.logit_bias) {
         if (id < 0 || id >= vocab_size)
             return fail(ErrorCode::kUsage, "logit_bias: token id {} is outside the vocabulary of {} entries", id,
                         vocab_size);
-        // Far beyond any logit, yet no number of them can add up to an infinity.
-        if (!(std::abs(bias) <= 1e6F) && bias != kMinusInfinity)
+        if (!(std::abs(bias) <= kLargestLogitBias) && bias != kMinusInfinity)
             return out_of_range("logit_bias", bias, "-1e6 to 1e6 (or -inf to forbid)");
     }
     return {};

@@ -12,6 +12,10 @@
 
 namespace frontier {
 
+inline constexpr std::int32_t kMostLogprobs = 20;
+// Far beyond any logit, yet no number of them can add up to an infinity.
+inline constexpr float kLargestLogitBias = 1e6F;
+
 struct SamplingParams {
     double temperature = 0.8;        // 0 = the largest logit, the lowest id among equals
     std::int32_t top_k = 40;         // 0 = off
@@ -22,7 +26,7 @@ struct SamplingParams {
     double frequency_penalty = 0.0;  // subtracted per occurrence in the output
     std::vector<std::pair<TokenId, float>> logit_bias;
     std::uint64_t seed = 0;
-    std::int32_t top_logprobs = -1;  // -1 = no logprobs; 0..20 = that many alternatives
+    std::int32_t top_logprobs = -1;  // -1 = no logprobs; 0..kMostLogprobs = that many alternatives
 };
 
 // Every bound that the values must keep; the error is kUsage and names the flag-like field.

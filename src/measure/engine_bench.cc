@@ -8,6 +8,7 @@
 #include "base/stats.h"
 #include "measure/rates.h"
 #include "platform/clock.h"
+#include "platform/topology.h"
 
 namespace frontier {
 namespace {
@@ -191,7 +192,7 @@ private:
             row.roofline_share = roofline_share_of(*roofline_, row.test, row.batch, row.tokens_per_s, cost, loaded_.isa,
                                                    row.compute_type, row.threads);
         }
-        row.peak_memory_bytes = peak_memory_bytes();
+        row.peak_memory_bytes = memory_state().peak_resident_bytes;
         row.memory_limit_bytes = memory_limit_bytes(loaded_.runner->backend().memory());
         on_row_(row);
     }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <sys/resource.h>
-
 namespace frontier {
 
 StepCost decode_cost(const Model& model) {
@@ -48,12 +46,6 @@ std::int64_t memory_limit_bytes(const BackendMemory& memory) {
     constexpr std::int64_t kFixedBytes = 64'000'000;
     const std::int64_t data_bytes = memory.weight_bytes + memory.kv_bytes;
     return data_bytes + data_bytes / 10 + kFixedBytes;
-}
-
-std::int64_t peak_memory_bytes() {
-    rusage usage = {};
-    if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-    return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
 }  // namespace frontier

@@ -34,7 +34,5 @@ std::optional<double> roofline_share_of(const Roofline& roofline, std::string_vi
 
 // What a process that runs the model may take at its peak: packed weights and KV cache, a tenth more, and 64 MB.
 std::int64_t memory_limit_bytes(const BackendMemory& memory);
-// What this process took at its peak (getrusage).
-std::int64_t peak_memory_bytes();
 
 }  // namespace frontier

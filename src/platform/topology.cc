@@ -156,10 +156,11 @@ std::string machine_key() {
     const bool named = uname(&system) == 0;
     // Memory in whole GiB: MemTotal moves by some MiB from boot to boot.
     const std::int64_t memory_gib = (memory_state().total_bytes + (1LL << 29)) >> 30;
-    return fmt::format("{} | {} cores, {} cpus, quota {:.2f} | L2 {} KiB, L3 {} KiB | {} GiB | {} | microcode {}",
+    const std::string quota = machine.cpu_quota > 0 ? fmt::format(", quota {:.2f}", machine.cpu_quota) : std::string();
+    return fmt::format("{} | {} cores, {} cpus{} | L2 {} KiB, L3 {} KiB | {} GiB | {} | microcode {}",
                        cpu_features().brand.empty() ? "unnamed CPU" : cpu_features().brand, machine.physical_cores,
-                       machine.logical_cpus, machine.cpu_quota, machine.l2_bytes >> 10, machine.l3_bytes >> 10,
-                       memory_gib, named ? system.release : "unknown kernel", microcode_version());
+                       machine.logical_cpus, quota, machine.l2_bytes >> 10, machine.l3_bytes >> 10, memory_gib,
+                       named ? system.release : "unknown kernel", microcode_version());
 }
 
 }  // namespace frontier

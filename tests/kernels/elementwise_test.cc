@@ -230,8 +230,9 @@ TEST(ElementwiseVariants, HostSetsAreListed) {
     for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512}) {
         bool supported = false;
         for (const Isa other : supported_isas()) supported = supported || other == isa;
-        if (!supported) GTEST_SKIP() << isa_name(isa) << " is not supported by this host: only emulated";
-        EXPECT_EQ(kernel_table(isa).isa, isa);
+        if (supported) {
+            EXPECT_EQ(kernel_table(isa).isa, isa);
+        }
     }
 }
 

