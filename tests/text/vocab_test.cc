@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <sstream>
+
+#include <utf8proc.h>
 
 #include "gguf_spec.h"
 #include "text_test_util.h"
@@ -92,8 +95,20 @@ TEST_P(Vocab, GivesTheReferencesIds) {
     EXPECT_EQ(cases, 46);
 }
 
+// By the library itself, not by our steps over it.
+std::string nfc(std::string_view text) {
+    utf8proc_uint8_t* mapped = nullptr;
+    const utf8proc_ssize_t size =
+        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                     &mapped, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+    EXPECT_GE(size, 0);
+    std::string result(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(std::max<long>(size, 0)));
+    std::free(mapped);
+    return result;
+}
+
+// qwen2 brings its text into NFC first, and gives that back.
 TEST_P(Vocab, DecodesRandomTextToItself) {
-    if (!GetParam().lossless) GTEST_SKIP() << "normalises its text";
     RandomStream random(20);
     int written = 0;
     for (int i = 0; i < 10'000; ++i) {
@@ -101,7 +116,7 @@ TEST_P(Vocab, DecodesRandomTextToItself) {
         const std::vector<TokenId> ids = *tokenizer_->encode(text, {.add_special = false});
         if (!can_write(*tokenizer_, text)) continue;
         ++written;
-        ASSERT_EQ(tokenizer_->decode(ids), text) << "text " << i;
+        ASSERT_EQ(tokenizer_->decode(ids), GetParam().lossless ? text : nfc(text)) << "text " << i;
         for (const TokenId id : ids) ASSERT_FALSE(tokenizer_->is_control(id));
     }
     EXPECT_GT(written, 5000);
