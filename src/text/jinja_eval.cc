@@ -170,7 +170,7 @@ Result<Value> Interpreter::call(const Value& callee, CallArgs args) {
         case Kind::kMethod:
             return call_method(*this, callee.as<MethodObject>(), args);
         case Kind::kFunction:
-            return call_function(callee.as_function(), std::move(args));
+            return call_function(callee.as_function(), args);
         default:
             return bad_input("a value of type {} cannot be called", type_name(callee));
     }
@@ -350,9 +350,9 @@ Result<Value> Interpreter::evaluate_call(const Expr& expr) {
 }
 
 Result<Value> Interpreter::evaluate_filter(const Expr& expr, const Value& subject) {
-    FR_ASSIGN(CallArgs args, evaluate_arguments(expr));
+    FR_ASSIGN(const CallArgs args, evaluate_arguments(expr));
     line_ = expr.line;
-    return call_filter(expr.name, subject, std::move(args));
+    return call_filter(expr.name, subject, args);
 }
 
 Result<Value> Interpreter::apply_filters(const Expr& expr, const Value& input) {
@@ -365,9 +365,9 @@ Result<Value> Interpreter::apply_filters(const Expr& expr, const Value& input) {
 
 Result<Value> Interpreter::evaluate_test(const Expr& expr) {
     FR_ASSIGN(const Value subject, evaluate(*expr.children[0]));
-    FR_ASSIGN(CallArgs args, evaluate_arguments(expr));
+    FR_ASSIGN(const CallArgs args, evaluate_arguments(expr));
     line_ = expr.line;
-    FR_ASSIGN(const bool holds, call_test(expr.name, subject, std::move(args)));
+    FR_ASSIGN(const bool holds, call_test(expr.name, subject, args));
     return Value::boolean(holds);
 }
 
