@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <spdlog/spdlog.h>
+
 #include "backend/cpu_backend.h"
 #include "platform/clock.h"
 #include "platform/topology.h"
@@ -55,6 +57,15 @@ Status check_fit(const ModelSource& source, const KvCacheConfig& cache, bool rep
                 source.where(), (weights + kv) * 1e-9, weights * 1e-9, kv * 1e-9, available * 1e-9);
 }
 
+// A thread more than can run at once only takes turns with the others: whoever waits for its chunk then waits for the
+// scheduler (decode of 4 threads on 2 CPUs: a third of the speed of 2).
+int threads_for(int asked) {
+    if (asked == 0) return topology().default_threads;
+    const int most = topology().most_threads;
+    if (asked > most) spdlog::warn("--threads {}: {} can run at once here, using {}", asked, most, most);
+    return std::min(asked, most);
+}
+
 }  // namespace
 
 Result<KvType> kv_type_from_name(std::string_view name) {
@@ -76,7 +87,7 @@ Result<LoadedModel> load_model(const LoadOptions& options) {
     if (options.threads < 0 || options.threads > kMostThreads)
         return fail(ErrorCode::kUsage, "--threads: expected 1 to {} (0 = all physical cores), got {}", kMostThreads,
                     options.threads);
-    loaded.threads = options.threads == 0 ? topology().default_threads : options.threads;
+    loaded.threads = threads_for(options.threads);
     FR_ASSIGN(loaded.source, open_model(options.model));
     if (!loaded.source->has_model())
         return bad_input("{}: holds a tokenizer only, no weights to run", loaded.source->where());
