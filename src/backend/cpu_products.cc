@@ -18,11 +18,14 @@ constexpr std::int64_t kMaxTokenBlock = 192;
 constexpr std::int64_t kTokenTile = 48;
 // Panels of one run times its tokens: the products of gate and of up (12 KB each) must stay in L1.
 constexpr std::int64_t kTileRows = kMaxTokenBlock;
-// Decode: a chunk of weights below this is not worth handing out (about 10 us of DRAM bandwidth of one core against
-// 0.1 us for the counter), a larger one leaves threads waiting at the end of the operation.
-constexpr std::int64_t kStreamChunkBytes = 128 << 10;
-// Chunks per thread at least, where there are panels enough: bounds the wait for the last one.
-constexpr std::int64_t kChunksPerThread = 4;
+// Weights of one group of panels, at most: some 10 us of DRAM bandwidth of one core, which a thread that the system has
+// taken off its CPU may keep the others waiting for after its return.
+constexpr std::int64_t kStreamGroupBytes = 128 << 10;
+// And at least: below, handing it out (0.1 us) would show.
+constexpr std::int64_t kSmallestGroupBytes = 16 << 10;
+// A group is at most this part of what a thread's share of the remaining panels is: they get smaller towards the end,
+// and so does the wait for the last one.
+constexpr std::int64_t kGroupsPerShare = 4;
 // Products below this many multiply-adds (about 5 us on one core) run on the caller: a barrier costs as much.
 constexpr std::int64_t kSerialMultiplyAdds = 200'000;
 
@@ -41,7 +44,7 @@ std::int64_t activation_bytes_per_token(const PackedMatrix& matrix) {
 
 }  // namespace
 
-// One call of run(): panels of all parts in a row, cut into groups, times blocks of tokens.
+// One call of run(): panels of all parts in a row, cut into groups (groups_), times blocks of tokens.
 struct Products::Job {
     std::span<const ProductPart> parts;
     Epilogue epilogue = Epilogue::kStore;
@@ -50,10 +53,8 @@ struct Products::Job {
     std::int64_t tokens = 0;
     std::int64_t cols = 0;
     std::int64_t panels = 0;  // over all parts; gate and up count together
-    std::int64_t group_panels = 1;
     std::int64_t block_tokens = 1;
     std::int64_t blocks = 1;
-    std::int64_t items = 0;  // groups * blocks
 };
 
 Status Products::grow(AlignedBuffer& buffer, std::int64_t bytes) {
@@ -142,16 +143,20 @@ void Products::run(std::span<const ProductPart> parts, Epilogue epilogue, const 
     const std::int64_t fitting = l2_bytes / token_bytes / kTokenTile * kTokenTile;
     job.block_tokens = std::clamp(fitting, kTokenTile, kMaxTokenBlock);
     job.blocks = ceil_div(tokens, job.block_tokens);
-    const std::int64_t group_bytes = job.blocks > 1 ? l2_bytes / 4 : kStreamChunkBytes;
+    const std::int64_t most_bytes = job.blocks > 1 ? l2_bytes / 4 : kStreamGroupBytes;
+    const std::int64_t most = ceil_div(most_bytes, panel_bytes_max);
+    const std::int64_t least = std::min(most, ceil_div(kSmallestGroupBytes, panel_bytes_max));
+    groups_.assign(1, 0);
+    for (std::int64_t p = 0; p < job.panels;) {
+        p += std::clamp((job.panels - p) / (pool_.threads() * kGroupsPerShare), least, most);
+        groups_.push_back(std::min(p, job.panels));
+    }
+    const std::int64_t items = (static_cast<std::int64_t>(groups_.size()) - 1) * job.blocks;
     const std::int64_t multiply_adds = job.panels * kPanelRows * job.cols * tokens;
-    const std::int64_t chunks = pool_.threads() * kChunksPerThread;
-    const std::int64_t balanced = std::max<std::int64_t>(1, ceil_div(job.panels * job.blocks, chunks));
-    job.group_panels = std::clamp<std::int64_t>(ceil_div(group_bytes, panel_bytes_max), 1, balanced);
-    job.items = ceil_div(job.panels, job.group_panels) * job.blocks;
     const auto body = [&](std::int64_t begin, std::int64_t end, int worker) {
         for (std::int64_t item = begin; item < end; ++item) run_item(job, item, worker);
     };
-    pool_.parallel_for(job.items, multiply_adds <= kSerialMultiplyAdds ? job.items : 1, std::ref(body));
+    pool_.parallel_for(items, multiply_adds <= kSerialMultiplyAdds ? items : 1, std::ref(body));
 }
 
 // out[t][16 p + lane] for the panels from first_panel on. Panels in file order are packed, and panels without a kernel
@@ -199,8 +204,9 @@ void Products::multiply_panels(const PackedMatrix& matrix, std::int64_t first_pa
 
 // The panels of one part that an item covers, in runs whose products fit the tile.
 void Products::run_item(const Job& job, std::int64_t item, int worker) {
-    const std::int64_t first_panel = item / job.blocks * job.group_panels;
-    const std::int64_t last_panel = std::min(job.panels, first_panel + job.group_panels);
+    const auto group = static_cast<std::size_t>(item / job.blocks);
+    const std::int64_t first_panel = groups_[group];
+    const std::int64_t last_panel = groups_[group + 1];
     const std::int64_t first_token = item % job.blocks * job.block_tokens;
     const std::int64_t tokens = std::min(job.block_tokens, job.tokens - first_token);
     const std::int64_t most_panels = std::max<std::int64_t>(1, kTileRows / tokens);

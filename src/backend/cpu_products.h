@@ -67,6 +67,7 @@ private:
     AlignedBuffer rounded_bf16_;  // f32 [tokens][cols]
     AlignedBuffer rounded_f16_;   // f32 [tokens][cols]
     std::vector<WorkerScratch> workers_;
+    std::vector<std::int64_t> groups_;  // of the call that runs: the panel at which each group begins, and the end
 };
 
 }  // namespace frontier
