@@ -11,16 +11,16 @@
 namespace frontier {
 namespace {
 
-// Tokens of one block at most: unpacking a panel costs what 3 (Q4_0) to 5 tokens (BF16) take, so that at 192 it is 2 to
-// 3%.
-constexpr std::int64_t kMaxTokenBlock = 192;
-// Token blocks are whole register tiles of every kernel: tiles of 4, 6, 8, 12 and 16 tokens.
-constexpr std::int64_t kTokenTile = 48;
-// Panels of one run times its tokens: the products of gate and of up (12 KB each) must stay in L1.
-constexpr std::int64_t kTileRows = kMaxTokenBlock;
+// Tokens of one block at most. Unpacking a panel costs what 3 (Q4_0) to 5 tokens (BF16) take, so that at 192 it is 2 to
+// 3%; the activations of a kernel's stretch of k (at most 640 bytes a token) take half of a small L2 (256 KB). Whole
+// register tiles of every kernel: tiles of 4, 6, 8, 12 and 16 tokens.
+constexpr std::int64_t kTokenBlock = 192;
+// Tokens times panels of one kernel call: with 4 panels a stretch of activations is read from beyond L2 once for four
+// times from L2, and the products of gate and of up (48 KB each) still fit there.
+constexpr std::int64_t kTileRows = 4 * kTokenBlock;
 // Weights of one group of panels, at most: some 10 us of DRAM bandwidth of one core, which a thread that the system has
 // taken off its CPU may keep the others waiting for after its return.
-constexpr std::int64_t kStreamGroupBytes = 128 << 10;
+constexpr std::int64_t kStreamGroupBytes = 512 << 10;
 // And at least: below, handing it out (0.1 us) would show.
 constexpr std::int64_t kSmallestGroupBytes = 16 << 10;
 // A group is at most this part of what a thread's share of the remaining panels is: they get smaller towards the end,
@@ -33,13 +33,6 @@ using Q8Sum = std::remove_pointer_t<decltype(Q8Activations::sums)>;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
     return (a + b - 1) / b;
-}
-
-std::int64_t activation_bytes_per_token(const PackedMatrix& matrix) {
-    if (matrix.path == ProductPath::kInt8) {
-        return matrix.cols + matrix.cols / kQ8Block * 4 + matrix.cols / 16 * static_cast<std::int64_t>(sizeof(Q8Sum));
-    }
-    return matrix.cols * 4;
 }
 
 }  // namespace
@@ -121,7 +114,6 @@ void Products::run(std::span<const ProductPart> parts, Epilogue epilogue, const 
 
     Need need;
     std::int64_t panel_bytes_max = 1;
-    std::int64_t token_bytes = 1;
     for (const ProductPart& part : parts) {
         const PackedMatrix& matrix = *part.matrix;
         need.int8 = need.int8 || matrix.path == ProductPath::kInt8;
@@ -129,7 +121,6 @@ void Products::run(std::span<const ProductPart> parts, Epilogue epilogue, const 
         need.f16 = need.f16 || matrix.activations == DType::kF16;
         job.panels = epilogue == Epilogue::kSiluMultiply ? matrix.panels : job.panels + matrix.panels;
         panel_bytes_max = std::max(panel_bytes_max, matrix.panel_bytes);
-        token_bytes = std::max(token_bytes, activation_bytes_per_token(matrix));
     }
     if (epilogue == Epilogue::kSiluMultiply) panel_bytes_max *= 2;
     if (need.int8 || need.bf16 || need.f16) {
@@ -137,13 +128,10 @@ void Products::run(std::span<const ProductPart> parts, Epilogue epilogue, const 
         for_rows(pool_, tokens, job.cols, body);
     }
 
-    // The block's activations fill L2 and stay there for a group of panels (a quarter of L2, or the stream
-    // chunk); neighbouring items are the blocks of one group, so that weights come from DRAM once for all tokens.
-    const std::int64_t l2_bytes = topology().l2_bytes;
-    const std::int64_t fitting = l2_bytes / token_bytes / kTokenTile * kTokenTile;
-    job.block_tokens = std::clamp(fitting, kTokenTile, kMaxTokenBlock);
+    // Neighbouring items are the blocks of one group of panels, so that weights come from DRAM once for all tokens.
+    job.block_tokens = std::min(tokens, kTokenBlock);
     job.blocks = ceil_div(tokens, job.block_tokens);
-    const std::int64_t most_bytes = job.blocks > 1 ? l2_bytes / 4 : kStreamGroupBytes;
+    const std::int64_t most_bytes = job.blocks > 1 ? topology().l2_bytes / 4 : kStreamGroupBytes;
     const std::int64_t most = ceil_div(most_bytes, panel_bytes_max);
     const std::int64_t least = std::min(most, ceil_div(kSmallestGroupBytes, panel_bytes_max));
     groups_.assign(1, 0);

@@ -156,25 +156,34 @@ void all_tokens(const std::byte* panel, std::int64_t cols, const float* x, std::
 // stretch of k is widened once: 128 k x 16 rows are 8 KiB, a quarter of the usual first-level cache.
 constexpr std::int64_t kStretch = 128;
 
+// k = 0 .. count - 1 of a panel as F32: where it lies, or in `widened` [kStretch][16].
 template <typename Reader>
-void over_stretches(const std::byte* panel, std::int64_t cols, const float* x, std::int64_t stride, int tokens,
-                    float* out, std::int64_t out_stride) {
+const std::byte* as_f32(const std::byte* panel, std::int64_t count, float* widened) {
+    if constexpr (Reader::kPairBytes == F32Reader::kPairBytes) return panel;
+    for (std::int64_t k = 0; k < count; k += 2) {  // an odd last k has a padding partner in the panel
+        const Weights even = Reader::even(panel);
+        const Weights odd = Reader::odd(panel);
+        _mm256_store_ps(widened + k * kPanelRows, even.low);
+        _mm256_store_ps(widened + k * kPanelRows + 8, even.high);
+        _mm256_store_ps(widened + k * kPanelRows + 16, odd.low);
+        _mm256_store_ps(widened + k * kPanelRows + 24, odd.high);
+        panel += Reader::kPairBytes;
+    }
+    return reinterpret_cast<const std::byte*>(widened);
+}
+
+// A stretch of k of all panels before the next one, so that the tokens' activations there stay in L2.
+template <typename Reader>
+void over_stretches(const std::byte* panels, int count, std::int64_t cols, const float* x, std::int64_t stride,
+                    int tokens, float* out, std::int64_t out_stride) {
     alignas(64) float widened[kStretch * kPanelRows];
     for (std::int64_t k = 0; k < cols; k += kStretch) {
-        const std::int64_t count = cols - k < kStretch ? cols - k : kStretch;
-        const std::byte* from = panel + k / 2 * Reader::kPairBytes;
-        if constexpr (Reader::kPairBytes == 64) {
-            for (std::int64_t i = 0; i < count; i += 2) {  // an odd last k has a padding partner in the panel
-                const Weights even = Reader::even(from + i * 32);
-                const Weights odd = Reader::odd(from + i * 32);
-                _mm256_store_ps(widened + i * kPanelRows, even.low);
-                _mm256_store_ps(widened + i * kPanelRows + 8, even.high);
-                _mm256_store_ps(widened + i * kPanelRows + 16, odd.low);
-                _mm256_store_ps(widened + i * kPanelRows + 24, odd.high);
-            }
-            from = reinterpret_cast<const std::byte*>(widened);
+        const std::int64_t stretch = cols - k < kStretch ? cols - k : kStretch;
+        for (int p = 0; p < count; ++p) {
+            const std::byte* from = panels + p * Reader::panel_bytes(cols) + k / 2 * Reader::kPairBytes;
+            all_tokens<F32Reader>(as_f32<Reader>(from, stretch, widened), stretch, x + k, stride, tokens,
+                                  out + p * kPanelRows, out_stride, k > 0);
         }
-        all_tokens<F32Reader>(from, count, x + k, stride, tokens, out, out_stride, k > 0);
     }
 }
 
@@ -194,13 +203,9 @@ void panels_matmul(const std::byte* panels, int count, std::int64_t cols, const 
                 tile<Reader, 2, 2>(pair, cols, x, stride, pair_out, out_stride, false);
         }
     }
-    for (; p < count; ++p) {
-        if (tokens <= kTileTokens)
-            all_tokens<Reader>(panels + p * panel_bytes, cols, x, stride, tokens, out + p * kPanelRows, out_stride,
-                               false);
-        else
-            over_stretches<Reader>(panels + p * panel_bytes, cols, x, stride, tokens, out + p * kPanelRows, out_stride);
-    }
+    if (tokens > kTileTokens) return over_stretches<Reader>(panels, count, cols, x, stride, tokens, out, out_stride);
+    for (; p < count; ++p)
+        all_tokens<Reader>(panels + p * panel_bytes, cols, x, stride, tokens, out + p * kPanelRows, out_stride, false);
 }
 
 }  // namespace

@@ -236,21 +236,40 @@ FR_INLINE void for_tiles(int tokens, const F& f) {
     }
 }
 
+// A stretch of k of all panels before the next one, so that the tokens' activations there stay in L2.
 template <typename Type>
-void over_stretches(const std::byte* panel, const Q8Activations& activations, int tokens, float* out,
+void over_stretches(const std::byte* panels, int count, const Q8Activations& activations, int tokens, float* out,
                     std::int64_t out_stride) {
     const std::int64_t blocks = activations.cols / kQ8Block;
+    const std::int64_t panel_bytes = blocks / Type::kSuperBlocks * Type::kBytes;
     Unpacked<Type> unpacked[kStretchBlocks];
     for (std::int64_t first = 0; first < blocks; first += kStretchBlocks) {
-        const int count = static_cast<int>(blocks - first < kStretchBlocks ? blocks - first : kStretchBlocks);
-        for (int b = 0; b < count; ++b) {
-            const std::int64_t block = first + b;
-            unpacked[b].set(
-                Type(panel + block / Type::kSuperBlocks * Type::kBytes, static_cast<int>(block % Type::kSuperBlocks)));
+        const int stretch = static_cast<int>(blocks - first < kStretchBlocks ? blocks - first : kStretchBlocks);
+        for (int p = 0; p < count; ++p) {
+            for (int b = 0; b < stretch; ++b) {
+                const std::int64_t block = first + b;
+                unpacked[b].set(Type(panels + p * panel_bytes + block / Type::kSuperBlocks * Type::kBytes,
+                                     static_cast<int>(block % Type::kSuperBlocks)));
+            }
+            float* panel_out = out + p * kPanelRows;
+            for_tiles(tokens, [&]<int kTokens>(int t) {
+                over_unpacked<Type, kTokens>(unpacked, stretch, at_token(activations, t, first),
+                                             panel_out + t * out_stride, out_stride, first > 0);
+            });
         }
+    }
+}
+
+// Panel by panel; the first tile of tokens brings it into the caches.
+template <typename Type>
+void as_it_lies(const std::byte* panels, int count, const Q8Activations& activations, int tokens, float* out,
+                std::int64_t out_stride) {
+    const std::int64_t blocks = activations.cols / kQ8Block;
+    const std::int64_t panel_bytes = blocks / Type::kSuperBlocks * Type::kBytes;
+    for (int p = 0; p < count; ++p) {
         for_tiles(tokens, [&]<int kTokens>(int t) {
-            over_unpacked<Type, kTokens>(unpacked, count, at_token(activations, t, first), out + t * out_stride,
-                                         out_stride, first > 0);
+            direct<Type, kTokens>(panels + p * panel_bytes, blocks, at_token(activations, t, 0),
+                                  out + p * kPanelRows + t * out_stride, out_stride, t == 0);
         });
     }
 }
@@ -258,20 +277,10 @@ void over_stretches(const std::byte* panel, const Q8Activations& activations, in
 template <typename Type>
 void panels_matmul(const std::byte* panels, int count, const Q8Activations& activations, int tokens, float* out,
                    std::int64_t out_stride) {
-    const std::int64_t blocks = activations.cols / kQ8Block;
-    const std::int64_t panel_bytes = blocks / Type::kSuperBlocks * Type::kBytes;
-    for (int p = 0; p < count; ++p) {
-        const std::byte* panel = panels + p * panel_bytes;
-        float* panel_out = out + kPanelRows * p;
-        if (tokens > kDirectTokens<Type>) {
-            over_stretches<Type>(panel, activations, tokens, panel_out, out_stride);
-        } else {  // the first tile brings the panel into the caches
-            for_tiles(tokens, [&]<int kTokens>(int t) {
-                direct<Type, kTokens>(panel, blocks, at_token(activations, t, 0), panel_out + t * out_stride,
-                                      out_stride, t == 0);
-            });
-        }
-    }
+    if (tokens > kDirectTokens<Type>)
+        over_stretches<Type>(panels, count, activations, tokens, out, out_stride);
+    else
+        as_it_lies<Type>(panels, count, activations, tokens, out, out_stride);
 }
 
 }  // namespace
