@@ -121,6 +121,8 @@ void PackCache::open() {
     // Compared as JSON gives it back: bytes of a path that are no UTF-8 are not what they were.
     if (dump_json(directory->identity) != dump_json(identity_))
         return reject("made from other files, or from another state of these");
+    file->prefer_huge_pages();
+    file->will_need(0, file->bytes().size());
     entries_ = std::move(directory->matrices);
     file_ = std::move(*file);
 }

@@ -181,4 +181,10 @@ void MappedFile::will_need(std::size_t offset_bytes, std::size_t length_bytes) c
     madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_WILLNEED);
 }
 
+// MADV_COLLAPSE would change cached pages too, but needs a kernel built with CONFIG_READ_ONLY_THP_FOR_FS (EINVAL
+// without), and copies them all.
+void MappedFile::prefer_huge_pages() const {
+    if (data_ != nullptr) madvise(const_cast<std::byte*>(data_), size_bytes_, MADV_HUGEPAGE);
+}
+
 }  // namespace frontier

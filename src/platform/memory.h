@@ -63,6 +63,9 @@ public:
     void release(std::size_t offset_bytes, std::size_t length_bytes) const;
     // Asks the kernel to read ahead.
     void will_need(std::size_t offset_bytes, std::size_t length_bytes) const;
+    // What must be read from the disk is to come in huge pages, where the file system can (ext4 and xfs of recent
+    // kernels); pages that are cached already stay as large as they are.
+    void prefer_huge_pages() const;
 
 private:
     const std::byte* data_ = nullptr;
