@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "platform/memory.h"
 #include "tensor/random_blocks.h"
 
 namespace frontier {
 namespace {
 
 constexpr std::int64_t kCols = 2048;
+constexpr int kDecodePanels = 4;  // of one call
 
 double thread_seconds() {
     timespec t{};
@@ -56,7 +58,11 @@ std::vector<std::byte> random_panels(DType type, std::int64_t panels) {
 
 struct Inputs {
     Inputs(const KernelTable& table, int tokens)
-        : x(tokens * kCols), quants(x.size()), scales(x.size() / 32), sums(x.size() / 16), out(tokens * kPanelRows) {
+        : x(tokens * kCols),
+          quants(x.size()),
+          scales(x.size() / 32),
+          sums(x.size() / 16),
+          out(tokens * kPanelRows * kDecodePanels) {
         fill_random_blocks(DType::kF32, 2, 0, 0, static_cast<std::int64_t>(x.size()), 1.0F,
                            reinterpret_cast<std::byte*>(x.data()));
         table.quantize_q8(x.data(), static_cast<std::int64_t>(x.size()), quants.data(), scales.data(), sums.data());
@@ -70,12 +76,12 @@ struct Inputs {
     Q8Activations view;
 };
 
-void multiply(const KernelTable& table, DType type, const std::byte* panel, Inputs& in, int tokens) {
+void multiply(const KernelTable& table, DType type, const std::byte* panel, int panels, Inputs& in, int tokens) {
     const auto i = static_cast<std::size_t>(type);
-    if (table.int8_panel[i] != nullptr)
-        table.int8_panel[i](panel, in.view, tokens, in.out.data(), kPanelRows);
+    if (table.int8_panels[i] != nullptr)
+        table.int8_panels[i](panel, panels, in.view, tokens, in.out.data(), panels * kPanelRows);
     else
-        table.float_panel[i](panel, kCols, in.x.data(), kCols, tokens, in.out.data(), kPanelRows);
+        table.float_panels[i](panel, panels, kCols, in.x.data(), kCols, tokens, in.out.data(), panels * kPanelRows);
 }
 
 void prefill(benchmark::State& state, Isa isa, DType type, int tokens) {
@@ -86,7 +92,7 @@ void prefill(benchmark::State& state, Isa isa, DType type, int tokens) {
     const double hz = cycles_per_second();
     std::int64_t next = 0;
     for (auto _ : state) {
-        multiply(table, type, panels.data() + next * panel_bytes(type, kCols), in, tokens);
+        multiply(table, type, panels.data() + next * panel_bytes(type, kCols), 1, in, tokens);
         next = (next + 1) % kPanels;
         benchmark::DoNotOptimize(in.out.data());
     }
@@ -98,25 +104,26 @@ void decode(benchmark::State& state, Isa isa, DType type) {
     const KernelTable& table = kernel_table(isa);
     const std::int64_t bytes = panel_bytes(type, kCols);
     const std::int64_t distinct = 64;
-    const std::int64_t panels = (256LL << 20) / bytes;  // eight times the usual last-level cache
+    const std::int64_t panels =
+        (256LL << 20) / bytes / kDecodePanels * kDecodePanels;  // eight times the usual last-level cache
     const auto some = random_panels(type, distinct);
-    std::vector<std::byte> all(static_cast<std::size_t>(panels * bytes));
+    AlignedBuffer all = std::move(AlignedBuffer::allocate(static_cast<std::size_t>(panels * bytes)).value());
     for (std::int64_t p = 0; p < panels; ++p)
         std::copy_n(some.data() + p % distinct * bytes, bytes, all.data() + p * bytes);
     Inputs in(table, 1);
     for (auto _ : state)
-        for (std::int64_t p = 0; p < panels; ++p) {
-            multiply(table, type, all.data() + p * bytes, in, 1);
+        for (std::int64_t p = 0; p + kDecodePanels <= panels; p += kDecodePanels) {
+            multiply(table, type, all.data() + p * bytes, kDecodePanels, in, 1);
             benchmark::DoNotOptimize(in.out.data());
         }
-    const double total = static_cast<double>(state.iterations()) * static_cast<double>(all.size());
+    const double total = static_cast<double>(state.iterations()) * static_cast<double>(panels * bytes);
     state.counters["GB/s"] = benchmark::Counter(total * 1e-9, benchmark::Counter::kIsRate);
 }
 
 void register_all() {
     for (const Isa isa : supported_isas()) {
-        for (const DType type :
-             {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K, DType::kF32, DType::kF16, DType::kBF16}) {
+        for (const DType type : {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kF32,
+                                 DType::kF16, DType::kBF16}) {
             const std::string suffix = fmt::format("{}/{}", isa_name(isa), dtype_name(type));
             for (const int tokens : {1, 2, 4, 8, 16, 128, 512})
                 benchmark::RegisterBenchmark(fmt::format("prefill/{}/{}", suffix, tokens).c_str(),

@@ -11,16 +11,21 @@
 namespace frontier {
 namespace {
 
-// Tokens of one block at most. More would not reuse a weight more often per load from L2 in any way that shows, and
-// the tiles of gate and up (2 x 128 x 16 floats = 16 KB) must stay in L1 beside the panel that streams through.
-constexpr std::int64_t kMaxTokenBlock = 128;
-// Token blocks are whole register tiles of every kernel (none takes more than 16 tokens at once).
-constexpr std::int64_t kTokenTile = 16;
-// Decode: a chunk of weights below this is not worth handing out (about 10 us of DRAM bandwidth of one core against
-// 0.1 us for the counter), a larger one leaves threads waiting at the end of the operation.
-constexpr std::int64_t kStreamChunkBytes = 128 << 10;
-// Chunks per thread at least, where there are panels enough: bounds the wait for the last one.
-constexpr std::int64_t kChunksPerThread = 4;
+// Tokens of one block at most: unpacking a panel costs what 3 (Q4_0) to 5 tokens (BF16) take, so that at 192 it is 2 to
+// 3%.
+constexpr std::int64_t kMaxTokenBlock = 192;
+// Token blocks are whole register tiles of every kernel: tiles of 4, 6, 8, 12 and 16 tokens.
+constexpr std::int64_t kTokenTile = 48;
+// Panels of one run times its tokens: the products of gate and of up (12 KB each) must stay in L1.
+constexpr std::int64_t kTileRows = kMaxTokenBlock;
+// Weights of one group of panels, at most: some 10 us of DRAM bandwidth of one core, which a thread that the system has
+// taken off its CPU may keep the others waiting for after its return.
+constexpr std::int64_t kStreamGroupBytes = 128 << 10;
+// And at least: below, handing it out (0.1 us) would show.
+constexpr std::int64_t kSmallestGroupBytes = 16 << 10;
+// A group is at most this part of what a thread's share of the remaining panels is: they get smaller towards the end,
+// and so does the wait for the last one.
+constexpr std::int64_t kGroupsPerShare = 4;
 // Products below this many multiply-adds (about 5 us on one core) run on the caller: a barrier costs as much.
 constexpr std::int64_t kSerialMultiplyAdds = 200'000;
 
@@ -39,7 +44,7 @@ std::int64_t activation_bytes_per_token(const PackedMatrix& matrix) {
 
 }  // namespace
 
-// One call of run(): panels of all parts in a row, cut into groups, times blocks of tokens.
+// One call of run(): panels of all parts in a row, cut into groups (groups_), times blocks of tokens.
 struct Products::Job {
     std::span<const ProductPart> parts;
     Epilogue epilogue = Epilogue::kStore;
@@ -48,10 +53,8 @@ struct Products::Job {
     std::int64_t tokens = 0;
     std::int64_t cols = 0;
     std::int64_t panels = 0;  // over all parts; gate and up count together
-    std::int64_t group_panels = 1;
     std::int64_t block_tokens = 1;
     std::int64_t blocks = 1;
-    std::int64_t items = 0;  // groups * blocks
 };
 
 Status Products::grow(AlignedBuffer& buffer, std::int64_t bytes) {
@@ -71,7 +74,7 @@ Status Products::prepare(const PackedMatrix& matrix, std::int64_t tokens) {
     if (matrix.activations == DType::kBF16) FR_TRY(grow(rounded_bf16_, tokens * matrix.cols * 4));
     if (matrix.activations == DType::kF16) FR_TRY(grow(rounded_f16_, tokens * matrix.cols * 4));
     for (WorkerScratch& worker : workers_) {
-        FR_TRY(grow(worker.tile, 2 * kMaxTokenBlock * kPanelRows * 4));
+        FR_TRY(grow(worker.tile, 2 * kTileRows * kPanelRows * 4));
         if (matrix.file_rows != nullptr) FR_TRY(grow(worker.packed, matrix.panel_bytes));
         if (matrix.path == ProductPath::kDequantize) FR_TRY(grow(worker.panel, matrix.cols * kPanelRows * 4));
     }
@@ -134,29 +137,44 @@ void Products::run(std::span<const ProductPart> parts, Epilogue epilogue, const 
         for_rows(pool_, tokens, job.cols, body);
     }
 
-    // The block's activations take half of L2 and stay there for a group of panels (a quarter of L2, or the stream
+    // The block's activations fill L2 and stay there for a group of panels (a quarter of L2, or the stream
     // chunk); neighbouring items are the blocks of one group, so that weights come from DRAM once for all tokens.
     const std::int64_t l2_bytes = topology().l2_bytes;
-    const std::int64_t fitting = l2_bytes / 2 / token_bytes / kTokenTile * kTokenTile;
+    const std::int64_t fitting = l2_bytes / token_bytes / kTokenTile * kTokenTile;
     job.block_tokens = std::clamp(fitting, kTokenTile, kMaxTokenBlock);
     job.blocks = ceil_div(tokens, job.block_tokens);
-    const std::int64_t group_bytes = job.blocks > 1 ? l2_bytes / 4 : kStreamChunkBytes;
+    const std::int64_t most_bytes = job.blocks > 1 ? l2_bytes / 4 : kStreamGroupBytes;
+    const std::int64_t most = ceil_div(most_bytes, panel_bytes_max);
+    const std::int64_t least = std::min(most, ceil_div(kSmallestGroupBytes, panel_bytes_max));
+    groups_.assign(1, 0);
+    for (std::int64_t p = 0; p < job.panels;) {
+        p += std::clamp((job.panels - p) / (pool_.threads() * kGroupsPerShare), least, most);
+        groups_.push_back(std::min(p, job.panels));
+    }
+    const std::int64_t items = (static_cast<std::int64_t>(groups_.size()) - 1) * job.blocks;
     const std::int64_t multiply_adds = job.panels * kPanelRows * job.cols * tokens;
-    const std::int64_t chunks = pool_.threads() * kChunksPerThread;
-    const std::int64_t balanced = std::max<std::int64_t>(1, ceil_div(job.panels * job.blocks, chunks));
-    job.group_panels = std::clamp<std::int64_t>(ceil_div(group_bytes, panel_bytes_max), 1, balanced);
-    job.items = ceil_div(job.panels, job.group_panels) * job.blocks;
     const auto body = [&](std::int64_t begin, std::int64_t end, int worker) {
         for (std::int64_t item = begin; item < end; ++item) run_item(job, item, worker);
     };
-    pool_.parallel_for(job.items, multiply_adds <= kSerialMultiplyAdds ? job.items : 1, std::ref(body));
+    pool_.parallel_for(items, multiply_adds <= kSerialMultiplyAdds ? items : 1, std::ref(body));
 }
 
-void Products::multiply_panel(const PackedMatrix& matrix, std::int64_t panel, const Job& job, std::int64_t first_token,
-                              std::int64_t tokens, float* out, std::int64_t out_stride, int worker) {
+// out[t][16 p + lane] for the panels from first_panel on. Panels in file order are packed, and panels without a kernel
+// dequantised, one by one.
+void Products::multiply_panels(const PackedMatrix& matrix, std::int64_t first_panel, std::int64_t count, const Job& job,
+                               std::int64_t first_token, std::int64_t tokens, float* out, std::int64_t out_stride,
+                               int worker) {
     const auto type = static_cast<std::size_t>(matrix.type);
-    const std::byte* data = matrix.panel(panel, workers_[worker].packed.data());
-    const auto count = static_cast<int>(tokens);
+    const bool one_by_one = matrix.file_rows != nullptr || matrix.path == ProductPath::kDequantize;
+    if (one_by_one && count > 1) {
+        for (std::int64_t p = 0; p < count; ++p)
+            multiply_panels(matrix, first_panel + p, 1, job, first_token, tokens, out + p * kPanelRows, out_stride,
+                            worker);
+        return;
+    }
+    const std::byte* panels = matrix.panel(first_panel, workers_[worker].packed.data());
+    const auto panel_count = static_cast<int>(count);
+    const auto token_count = static_cast<int>(tokens);
     if (matrix.path == ProductPath::kInt8) {
         const Q8Activations activations{
             .quants = quants_.as<std::int8_t>() + first_token * job.cols,
@@ -164,7 +182,7 @@ void Products::multiply_panel(const PackedMatrix& matrix, std::int64_t panel, co
             .sums = sums_.as<Q8Sum>() + first_token * (job.cols / 16),
             .cols = job.cols,
         };
-        kernels_.int8_panel[type](data, activations, count, out, out_stride);
+        kernels_.int8_panels[type](panels, panel_count, activations, token_count, out, out_stride);
         return;
     }
     const float* activations = job.in + first_token * job.in_stride;
@@ -175,56 +193,65 @@ void Products::multiply_panel(const PackedMatrix& matrix, std::int64_t panel, co
         stride = job.cols;
     }
     if (matrix.path == ProductPath::kFloat) {
-        kernels_.float_panel[type](data, job.cols, activations, stride, count, out, out_stride);
+        kernels_.float_panels[type](panels, panel_count, job.cols, activations, stride, token_count, out, out_stride);
         return;
     }
     float* unpacked = workers_[worker].panel.as<float>();
-    dequantize_panel(matrix.type, data, job.cols, unpacked);
-    kernels_.float_panel[static_cast<std::size_t>(DType::kF32)](reinterpret_cast<const std::byte*>(unpacked), job.cols,
-                                                                activations, stride, count, out, out_stride);
+    dequantize_panel(matrix.type, panels, job.cols, unpacked);
+    kernels_.float_panels[static_cast<std::size_t>(DType::kF32)](
+        reinterpret_cast<const std::byte*>(unpacked), 1, job.cols, activations, stride, token_count, out, out_stride);
 }
 
+// The panels of one part that an item covers, in runs whose products fit the tile.
 void Products::run_item(const Job& job, std::int64_t item, int worker) {
-    const std::int64_t first_panel = item / job.blocks * job.group_panels;
-    const std::int64_t last_panel = std::min(job.panels, first_panel + job.group_panels);
+    const auto group = static_cast<std::size_t>(item / job.blocks);
+    const std::int64_t first_panel = groups_[group];
+    const std::int64_t last_panel = groups_[group + 1];
     const std::int64_t first_token = item % job.blocks * job.block_tokens;
     const std::int64_t tokens = std::min(job.block_tokens, job.tokens - first_token);
-    float* tile = workers_[worker].tile.as<float>();          // [tokens][16]
-    float* second_tile = tile + kMaxTokenBlock * kPanelRows;  // [tokens][16]
+    const std::int64_t most_panels = std::max<std::int64_t>(1, kTileRows / tokens);
     std::size_t part_index = 0;
     std::int64_t part_first = 0;  // panel at which the part begins
-    for (std::int64_t p = first_panel; p < last_panel; ++p) {
+    for (std::int64_t p = first_panel; p < last_panel;) {
         while (p - part_first >= job.parts[part_index].matrix->panels) {
             part_first += job.parts[part_index].matrix->panels;
             ++part_index;
         }
         const ProductPart& part = job.parts[part_index];
-        const std::int64_t panel = p - part_first;
-        float* out = part.out + first_token * part.out_stride + panel * kPanelRows;
-        if (job.epilogue == Epilogue::kSiluMultiply) {
-            multiply_panel(*part.matrix, panel, job, first_token, tokens, tile, kPanelRows, worker);
-            multiply_panel(*job.parts[1].matrix, panel, job, first_token, tokens, second_tile, kPanelRows, worker);
-            kernels_.silu_multiply(tile, second_tile, tokens * kPanelRows, tile);
-            for (std::int64_t t = 0; t < tokens; ++t) {
-                std::copy_n(tile + t * kPanelRows, kPanelRows, out + t * part.out_stride);
-            }
-            continue;
-        }
-        const std::int64_t lanes = std::min<std::int64_t>(kPanelRows, part.matrix->rows - panel * kPanelRows);
-        const float* bias = part.bias == nullptr ? nullptr : part.bias + panel * kPanelRows;
-        if (job.epilogue == Epilogue::kStore) {
-            multiply_panel(*part.matrix, panel, job, first_token, tokens, out, part.out_stride, worker);
-            for (std::int64_t t = 0; bias != nullptr && t < tokens; ++t) {
-                for (std::int64_t i = 0; i < lanes; ++i) out[t * part.out_stride + i] += bias[i];
-            }
-            continue;
-        }
-        multiply_panel(*part.matrix, panel, job, first_token, tokens, tile, kPanelRows, worker);
-        for (std::int64_t t = 0; t < tokens; ++t) {
-            float* row = out + t * part.out_stride;
-            const float* product = tile + t * kPanelRows;
-            for (std::int64_t i = 0; i < lanes; ++i) row[i] += bias == nullptr ? product[i] : product[i] + bias[i];
-        }
+        const std::int64_t part_end = std::min(last_panel, part_first + part.matrix->panels);
+        const std::int64_t count = std::min(most_panels, part_end - p);
+        run_panels(job, part, p - part_first, count, first_token, tokens, worker);
+        p += count;
+    }
+}
+
+void Products::run_panels(const Job& job, const ProductPart& part, std::int64_t first_panel, std::int64_t count,
+                          std::int64_t first_token, std::int64_t tokens, int worker) {
+    const PackedMatrix& matrix = *part.matrix;
+    const std::int64_t columns = count * kPanelRows;
+    const std::int64_t first_row = first_panel * kPanelRows;
+    const std::int64_t lanes = std::min(columns, matrix.rows - first_row);
+    const float* bias = part.bias == nullptr ? nullptr : part.bias + first_row;
+    float* out = part.out + first_token * part.out_stride + first_row;
+    if (job.epilogue == Epilogue::kStore) {
+        multiply_panels(matrix, first_panel, count, job, first_token, tokens, out, part.out_stride, worker);
+        for (std::int64_t t = 0; bias != nullptr && t < tokens; ++t)
+            for (std::int64_t i = 0; i < lanes; ++i) out[t * part.out_stride + i] += bias[i];
+        return;
+    }
+    float* tile = workers_[worker].tile.as<float>();  // [tokens][columns]
+    multiply_panels(matrix, first_panel, count, job, first_token, tokens, tile, columns, worker);
+    if (job.epilogue == Epilogue::kSiluMultiply) {
+        float* up = tile + kTileRows * kPanelRows;
+        multiply_panels(*job.parts[1].matrix, first_panel, count, job, first_token, tokens, up, columns, worker);
+        kernels_.silu_multiply(tile, up, tokens * columns, tile);
+        for (std::int64_t t = 0; t < tokens; ++t) std::copy_n(tile + t * columns, columns, out + t * part.out_stride);
+        return;
+    }
+    for (std::int64_t t = 0; t < tokens; ++t) {
+        float* row = out + t * part.out_stride;
+        const float* product = tile + t * columns;
+        for (std::int64_t i = 0; i < lanes; ++i) row[i] += bias == nullptr ? product[i] : product[i] + bias[i];
     }
 }
 

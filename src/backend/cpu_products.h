@@ -45,7 +45,7 @@ private:
         bool f16 = false;
     };
     struct WorkerScratch {
-        AlignedBuffer tile;    // f32 [2][kMaxTokenBlock][16]
+        AlignedBuffer tile;    // f32 [2][tokens of a block][16 panels of a run]
         AlignedBuffer panel;   // f32 [cols][16], a dequantised panel
         AlignedBuffer packed;  // a panel of a matrix that lies in file order
     };
@@ -53,8 +53,11 @@ private:
     Status grow(AlignedBuffer& buffer, std::int64_t bytes);
     void prepare_rows(const Need& need, const Job& job, std::int64_t begin, std::int64_t end);
     void run_item(const Job& job, std::int64_t item, int worker);
-    void multiply_panel(const PackedMatrix& matrix, std::int64_t panel, const Job& job, std::int64_t first_token,
-                        std::int64_t tokens, float* out, std::int64_t out_stride, int worker);
+    void run_panels(const Job& job, const ProductPart& part, std::int64_t first_panel, std::int64_t count,
+                    std::int64_t first_token, std::int64_t tokens, int worker);
+    void multiply_panels(const PackedMatrix& matrix, std::int64_t first_panel, std::int64_t count, const Job& job,
+                         std::int64_t first_token, std::int64_t tokens, float* out, std::int64_t out_stride,
+                         int worker);
 
     const KernelTable& kernels_;
     ThreadPool& pool_;
@@ -64,6 +67,7 @@ private:
     AlignedBuffer rounded_bf16_;  // f32 [tokens][cols]
     AlignedBuffer rounded_f16_;   // f32 [tokens][cols]
     std::vector<WorkerScratch> workers_;
+    std::vector<std::int64_t> groups_;  // of the call that runs: the panel at which each group begins, and the end
 };
 
 }  // namespace frontier

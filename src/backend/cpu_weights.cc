@@ -44,10 +44,10 @@ DType packed_type(DType file_type, ComputeType compute) {
 ProductPath choose_path(DType type, ComputeType compute, const KernelTable& kernels) {
     const auto index = static_cast<std::size_t>(type);
     if (dtype_info(type).quantized) {
-        const bool int8 = compute != ComputeType::kF32 && kernels.int8_panel[index] != nullptr;
+        const bool int8 = compute != ComputeType::kF32 && kernels.int8_panels[index] != nullptr;
         return int8 ? ProductPath::kInt8 : ProductPath::kDequantize;
     }
-    return kernels.float_panel[index] != nullptr ? ProductPath::kFloat : ProductPath::kDequantize;
+    return kernels.float_panels[index] != nullptr ? ProductPath::kFloat : ProductPath::kDequantize;
 }
 
 Status check_view(const TensorView& tensor) {

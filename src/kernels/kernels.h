@@ -1,8 +1,8 @@
 // The kernel table: one row of pure functions per instruction set. Kernels never allocate, print, abort or throw.
 //
 // Numerics. Integer path: activations are int8 per block of 32 (scale = max|x| / 127, round to nearest even), block
-// sums are exact integers, and a row's result is accumulated in f32 over blocks in ascending k, one multiplication or
-// addition per rounding (never fused), lanes holding output rows. So every ISA gives the same bits.
+// sums are exact integers, and a row's result is accumulated in f32 over blocks in ascending k by fused multiply-adds,
+// lanes holding output rows; scalar/matmul_int8.cc spells the roundings out. So every ISA gives the same bits.
 // Float path: f32 multiply-adds in ascending k; the scalar ISA accumulates in f64 and is the definition of correct.
 #pragma once
 
@@ -54,14 +54,15 @@ std::int64_t attention_scratch_floats(int query_rows_times_heads, int head_dim);
 struct KernelTable {
     Isa isa = Isa::kScalar;
 
-    // out[t][lane] for lane 0..15 = panel row . activations[t], t < tokens. out_stride in floats, >= 16.
-    using Int8PanelFn = void (*)(const std::byte* panel, const Q8Activations& activations, int tokens, float* out,
-                                 std::int64_t out_stride);
-    using FloatPanelFn = void (*)(const std::byte* panel, std::int64_t cols, const float* activations,
-                                  std::int64_t activation_stride, int tokens, float* out, std::int64_t out_stride);
+    // `count` panels, one after another in memory: out[t][16 p + lane] = row `lane` of panel p . activations[t], for
+    // p < count, t < tokens. out_stride in floats, >= 16 count.
+    using Int8PanelsFn = void (*)(const std::byte* panels, int count, const Q8Activations& activations, int tokens,
+                                  float* out, std::int64_t out_stride);
+    using FloatPanelsFn = void (*)(const std::byte* panels, int count, std::int64_t cols, const float* activations,
+                                   std::int64_t activation_stride, int tokens, float* out, std::int64_t out_stride);
     // Indexed by DType. Plain arrays, because the per-ISA files that fill them must not instantiate library templates.
-    Int8PanelFn int8_panel[kDTypeCount] = {};    // null: no integer kernel, use dequantize_panel + F32
-    FloatPanelFn float_panel[kDTypeCount] = {};  // F32, F16, BF16; null for the quantised types
+    Int8PanelsFn int8_panels[kDTypeCount] = {};    // null: no integer kernel, use dequantize_panel + F32
+    FloatPanelsFn float_panels[kDTypeCount] = {};  // F32, F16, BF16; null for the quantised types
 
     // One token: x[cols] to quants[cols], scales[cols / 32], sums[cols / 16]. A NaN or infinite x makes its block's
     // scale NaN, so that the fault reaches the logits.

@@ -15,8 +15,10 @@ constexpr std::array<std::byte, 256> kZeros{};  // stands in for the blocks of r
 // The file blocks of 16 rows at the same k.
 using BlockRows = std::array<const std::byte*, kPanelRows>;
 
-constexpr std::int64_t kNibblesBytes = 256;  // 32 k of 16 rows, 4 bits each
-constexpr std::int64_t kPairsBytes = 128;    // 2 bits each
+constexpr std::int64_t kNibblesBytes = 256;                     // 32 k of 16 rows, 4 bits each
+constexpr std::int64_t kPairsBytes = 128;                       // 2 bits each
+constexpr std::int64_t kBitsBytes = 64;                         // 1 bit each
+constexpr std::int64_t kScalesAndMinsBytes = 20L * kPanelRows;  // the head of Q4_K and Q5_K
 
 // Scatters one f16 per row.
 std::byte* put_f16(const BlockRows& blocks, int offset, std::byte* out) {
@@ -42,7 +44,8 @@ void pack_q8_0(const BlockRows& blocks, std::byte* out) {
     put_words(blocks, 2, 8, out);
 }
 
-void pack_q4_k(const BlockRows& blocks, std::byte* out) {
+// The head of Q4_K and Q5_K: d, dmin, and the 6-bit scales and minima as bytes.
+std::byte* put_scales_and_mins(const BlockRows& blocks, std::byte* out) {
     out = put_f16(blocks, 0, out);
     out = put_f16(blocks, 2, out);
     for (int j = 0; j < 8; ++j) {
@@ -52,17 +55,38 @@ void pack_q4_k(const BlockRows& blocks, std::byte* out) {
             out[(8 + j) * kPanelRows + row] = static_cast<std::byte>(sm.min);
         }
     }
-    out += 16L * kPanelRows;
+    return out + 16L * kPanelRows;
+}
+
+// Nibbles of sub-block j (0..7) of one row of Q4_K or Q5_K: `from` holds the block's nibbles, of which a sub-block is
+// one of 32 bytes; bytes i and 16 + i of it meet in one.
+void put_k_nibbles(const std::byte* from, int j, std::byte* to) {
+    from += j / 2 * 32;
+    const int shift = j % 2 * 4;
+    for (int i = 0; i < 16; ++i) {
+        const unsigned low = u8_at(from, i) >> shift & 15U;
+        const unsigned high = u8_at(from, 16 + i) >> shift & 15U;
+        to[i / 4 * 64 + i % 4] = static_cast<std::byte>(low | high << 4);
+    }
+}
+
+void pack_q4_k(const BlockRows& blocks, std::byte* out) {
+    out = put_scales_and_mins(blocks, out);
+    for (int row = 0; row < kPanelRows; ++row)
+        for (int j = 0; j < 8; ++j) put_k_nibbles(blocks[row] + 16, j, out + j * kNibblesBytes + 4 * row);
+}
+
+void pack_q5_k(const BlockRows& blocks, std::byte* out) {
+    out = put_scales_and_mins(blocks, out);
     for (int row = 0; row < kPanelRows; ++row) {
+        const std::byte* high = blocks[row] + 16;  // bit j of byte i belongs to element i of sub-block j
         for (int j = 0; j < 8; ++j) {
-            // Sub-block j is one nibble of 32 bytes; bytes i and 16 + i of it meet in one.
-            const std::byte* from = blocks[row] + 16 + j / 2 * 32;
-            const int shift = j % 2 * 4;
-            std::byte* to = out + j * kNibblesBytes + 4 * row;
-            for (int i = 0; i < 16; ++i) {
-                const unsigned low = u8_at(from, i) >> shift & 15U;
-                const unsigned high = u8_at(from, 16 + i) >> shift & 15U;
-                to[i / 4 * 64 + i % 4] = static_cast<std::byte>(low | high << 4);
+            std::byte* to = out + j * (kNibblesBytes + kBitsBytes) + 4 * row;
+            put_k_nibbles(blocks[row] + 48, j, to);
+            for (int i = 0; i < 4; ++i) {
+                unsigned bits = 0;
+                for (int w = 0; w < 8; ++w) bits |= (u8_at(high, 4 * w + i) >> j & 1U) << w;
+                to[kNibblesBytes + i] = static_cast<std::byte>(bits);
             }
         }
     }
@@ -98,6 +122,8 @@ PackBlockFn pack_block_fn(DType type) {
             return pack_q8_0;
         case DType::kQ4_K:
             return pack_q4_k;
+        case DType::kQ5_K:
+            return pack_q5_k;
         case DType::kQ6_K:
             return pack_q6_k;
         default:
@@ -107,7 +133,7 @@ PackBlockFn pack_block_fn(DType type) {
 
 std::int64_t packed_block_bytes(DType type) {
     const std::int64_t from_file = kPanelRows * dtype_info(type).block_bytes;
-    return type == DType::kQ4_K ? from_file + 4L * kPanelRows : from_file;
+    return type == DType::kQ4_K || type == DType::kQ5_K ? from_file + 4L * kPanelRows : from_file;
 }
 
 // F32 per k; F16 and BF16 per pair of k.
@@ -141,18 +167,36 @@ void unpack_q8_0(const std::byte* block, int lane, float* out) {
     for (int i = 0; i < 32; ++i) out[i] = static_cast<float>(i8_at(quants, i / 4 * 64 + i % 4)) * d;
 }
 
+// The value scale * q - min of a row's quant in sub-block j; `block` begins with put_scales_and_mins.
+struct ScaleAndMin {
+    float scale;
+    float min;
+    ScaleAndMin(const std::byte* block, int lane, int j)
+        : scale(f16_at(block, 2 * lane) * static_cast<float>(u8_at(block, (4 + j) * kPanelRows + lane))),
+          min(f16_at(block, 2 * kPanelRows + 2 * lane) *
+              static_cast<float>(u8_at(block, (12 + j) * kPanelRows + lane))) {}
+    float value(unsigned q) const { return scale * static_cast<float>(q) - min; }
+};
+
+unsigned nibble_at(const std::byte* nibbles, int i) {
+    return u8_at(nibbles, i % 16 / 4 * 64 + i % 4) >> (i / 16 * 4) & 15U;
+}
+
 void unpack_q4_k(const std::byte* block, int lane, float* out) {
-    const float d = f16_at(block, 2 * lane);
-    const float dmin = f16_at(block, 2 * kPanelRows + 2 * lane);
-    const std::byte* scales = block + 4 * kPanelRows + lane;
-    const std::byte* nibbles = block + 20 * kPanelRows + 4 * lane;
-    for (int j = 0; j < 8; ++j, nibbles += kNibblesBytes, out += 32) {
-        const float scale = d * static_cast<float>(u8_at(scales, j * kPanelRows));
-        const float min = dmin * static_cast<float>(u8_at(scales, (8 + j) * kPanelRows));
-        for (int i = 0; i < 16; ++i) {
-            const unsigned byte = u8_at(nibbles, i / 4 * 64 + i % 4);
-            out[i] = scale * static_cast<float>(byte & 15) - min;
-            out[16 + i] = scale * static_cast<float>(byte >> 4) - min;
+    for (int j = 0; j < 8; ++j) {
+        const ScaleAndMin of(block, lane, j);
+        const std::byte* nibbles = block + kScalesAndMinsBytes + j * kNibblesBytes + 4 * lane;
+        for (int i = 0; i < 32; ++i) out[32 * j + i] = of.value(nibble_at(nibbles, i));
+    }
+}
+
+void unpack_q5_k(const std::byte* block, int lane, float* out) {
+    for (int j = 0; j < 8; ++j) {
+        const ScaleAndMin of(block, lane, j);
+        const std::byte* nibbles = block + kScalesAndMinsBytes + j * (kNibblesBytes + kBitsBytes) + 4 * lane;
+        for (int i = 0; i < 32; ++i) {
+            const unsigned high = u8_at(nibbles, kNibblesBytes + i % 4) >> (i / 4) & 1U;
+            out[32 * j + i] = of.value(nibble_at(nibbles, i) | high << 4);
         }
     }
 }
@@ -181,6 +225,8 @@ UnpackBlockFn unpack_block_fn(DType type) {
             return unpack_q8_0;
         case DType::kQ4_K:
             return unpack_q4_k;
+        case DType::kQ5_K:
+            return unpack_q5_k;
         case DType::kQ6_K:
             return unpack_q6_k;
         default:

@@ -9,13 +9,16 @@
 //   Q4_0         per 32 k:         f16 d[16], nibbles
 //   Q4_K         per 256 k:        f16 d[16], f16 dmin[16], u8 scale[8][16], u8 min[8][16] (6-bit values unpacked),
 //                                  nibbles[8]
+//   Q5_K         per 256 k:        as Q4_K, but { nibbles, bits (the fifth bit) }[8]
 //   Q6_K         per 256 k:        f16 d[16], i8 scale[16][16], { nibbles (low 4 bits), pairs (high 2 bits) }[8]
 //   every other  "raw": the 16 rows' bytes as they lie in the file, one after another; multiplied through
 //                dequantize_panel and the f32 kernel
 // where, for 32 consecutive k (the K types' 64- and 128-element interleaving is undone),
 //   nibbles = u8[4 words w][16 rows][4 j]: low nibble k = 4 w + j, high nibble k = 16 + 4 w + j
+//   bits    = u8[16 rows][4 j]: bit w belongs to k = 4 w + j
 //   pairs   = u8[2 words h][16 rows][4 j]: bits 2 s and 2 s + 1 belong to k = 4 (2 s + h) + j, s = 0..3
-// Sizes are those of the file rows, except Q4_K: 148 instead of 144 bytes per block (2.8% more).
+// Sizes are those of the file rows, except Q4_K: 148 instead of 144 bytes per block (2.8% more), and Q5_K: 180
+// instead of 176 (2.3%).
 #pragma once
 
 #include <cstddef>

@@ -93,6 +93,9 @@ Topology measure() {
     read_hwloc(topology);
     topology.physical_cores = std::clamp(topology.physical_cores, 1, topology.logical_cpus);
     topology.cpu_quota = cgroup_cpu_quota(own_cgroups());
+    topology.most_threads = topology.logical_cpus;
+    if (topology.cpu_quota > 0)
+        topology.most_threads = std::min(topology.most_threads, static_cast<int>(std::ceil(topology.cpu_quota)));
     topology.default_threads = topology.physical_cores;
     if (topology.cpu_quota > 0 && topology.cpu_quota < topology.physical_cores) {
         topology.default_threads = std::max(1, static_cast<int>(std::floor(topology.cpu_quota)));

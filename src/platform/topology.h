@@ -15,6 +15,7 @@ struct Topology {
     std::int64_t l2_bytes = 512 << 10;  // per core
     std::int64_t l3_bytes = 0;          // largest shared cache, 0 = none
     int default_threads = 1;            // min(physical cores, quota rounded down), at least 1
+    int most_threads = 1;               // that can run at once: min(logical CPUs, quota rounded up)
 };
 
 const Topology& topology();  // measured once, thread-safe

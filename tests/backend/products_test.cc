@@ -110,7 +110,7 @@ TEST_P(ProductsTest, PathsFollowTheComputeType) {
         EXPECT_EQ(bf16.compute_name() == "bf16", !quantized);
         const PackedMatrix automatic = pack(weights, ComputeType::kAuto, isa_, pool_);
         EXPECT_EQ(automatic.type, type);
-        const bool has_int8 = kernel_table(isa_).int8_panel[static_cast<int>(type)] != nullptr;
+        const bool has_int8 = kernel_table(isa_).int8_panels[static_cast<int>(type)] != nullptr;
         EXPECT_EQ(automatic.path == ProductPath::kInt8, quantized && has_int8);
         EXPECT_EQ(automatic.compute_name(), quantized && has_int8 ? "int8" : "f32");
     }

@@ -85,9 +85,9 @@ class BenchRoofline(Expect, unittest.TestCase):
             document["bandwidth"].append({**document["bandwidth"][-1], "threads": 5})
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(document, file)
-            for threads, known in ((1, True), (2, False), (5, True)):
-                row = self.json_of(frontier("run", TINY, "--json", "-p", "a", "-n", "4", "--ignore-eos", "-t", threads, env=env))
-                self.assertEqual(row["roofline_share"] is not None, known, threads)
+            for threads in (1, 2, 5):
+                row = json.loads(frontier("run", TINY, "--json", "-p", "a", "-n", "4", "--ignore-eos", "-t", threads, env=env).out)
+                self.assertEqual(row["roofline_share"] is not None, row["threads"] in (1, 5), row["threads"])
 
     def test_an_interrupt_ends_it_without_a_result(self):
         with tempfile.TemporaryDirectory() as cache:

@@ -1,4 +1,5 @@
 """Exit codes, help, and the commands that only read files."""
+import json
 import os
 import sys
 import unittest
@@ -67,6 +68,12 @@ class Usage(Expect, unittest.TestCase):
                                     "--stop-id", "0", "--logit-bias", "5=-inf"))
         self.assertEqual((row["seed"], row["threads"]), (18446744073709551615, 1))
         self.assertEqual(row["finish_reason"], "context")
+
+    def test_more_threads_than_can_run_are_not_started(self):
+        cpus = len(os.sched_getaffinity(0))
+        shown = frontier("run", TINY, "-p", "a", "-n", "2", "--json", "--threads", str(cpus + 1))
+        self.assertLessEqual(json.loads(shown.out)["threads"], cpus)
+        self.assertRegex(shown.err, rf"--threads {cpus + 1}: \d+ can run at once here")
 
     def test_control_tokens_in_the_text_need_plain_text(self):
         for chat in (["--chat"], ["--system", "x"]):

@@ -13,14 +13,14 @@ TEST(KernelTableTest, EverySupportedSetFillsItsOwnRow) {
         EXPECT_EQ(&table, &kernel_table(isa));
         for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
             const auto i = static_cast<std::size_t>(type);
-            ASSERT_NE(table.float_panel[i], nullptr) << isa_name(isa);
-            EXPECT_EQ(table.int8_panel[i], nullptr) << "unquantised weights never meet int8 activations";
-            EXPECT_EQ(table.float_panel[i] == scalar.float_panel[i], isa == Isa::kScalar);
+            ASSERT_NE(table.float_panels[i], nullptr) << isa_name(isa);
+            EXPECT_EQ(table.int8_panels[i], nullptr) << "unquantised weights never meet int8 activations";
+            EXPECT_EQ(table.float_panels[i] == scalar.float_panels[i], isa == Isa::kScalar);
         }
         for (const DType type : {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K}) {
             const auto i = static_cast<std::size_t>(type);
-            ASSERT_NE(table.int8_panel[i], nullptr) << isa_name(isa);
-            EXPECT_EQ(table.int8_panel[i] == scalar.int8_panel[i], isa == Isa::kScalar);
+            ASSERT_NE(table.int8_panels[i], nullptr) << isa_name(isa);
+            EXPECT_EQ(table.int8_panels[i] == scalar.int8_panels[i], isa == Isa::kScalar);
         }
         EXPECT_EQ(table.quantize_q8 == scalar.quantize_q8, isa == Isa::kScalar);
         EXPECT_EQ(table.rms_norm == scalar.rms_norm, isa == Isa::kScalar);

@@ -12,8 +12,8 @@ constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
 using FloatMatmulTest = KernelTest;
 FR_FOR_EACH_KERNEL_ROW(FloatMatmulTest);
 
-KernelTable::FloatPanelFn float_panel(const KernelTable& table, DType type) {
-    return table.float_panel[static_cast<std::size_t>(type)];
+KernelTable::FloatPanelsFn float_panels(const KernelTable& table, DType type) {
+    return table.float_panels[static_cast<std::size_t>(type)];
 }
 
 void expect_close_to_f64(const KernelTable& table, DType type, int tokens, std::int64_t cols) {
@@ -24,7 +24,7 @@ void expect_close_to_f64(const KernelTable& table, DType type, int tokens, std::
     const std::int64_t stride = cols + 3;
     const auto x = random_activations(tokens * stride + 1, 4);
     GuardedOutput out(tokens, 19);
-    float_panel(table, type)(panel.data(), cols, x.data() + 1, stride, tokens, out.data(), out.stride());
+    float_panels(table, type)(panel.data(), 1, cols, x.data() + 1, stride, tokens, out.data(), out.stride());
     EXPECT_TRUE(out.guards_intact());
     // f64 sums are rounded once at the end; f32 ones at every one of the cols fused multiply-adds.
     const double roundings = table.isa == Isa::kScalar ? 1.001 : static_cast<double>(cols) + 1;
@@ -59,11 +59,43 @@ TEST_P(FloatMatmulTest, BitsDoNotDependOnTheNumberOfTokens) {
         const auto panel = packed(type, random_rows(type, kPanelRows, kCols, 5), kPanelRows, kCols);
         const auto x = random_activations(kTokens * kCols, 6);
         GuardedOutput all(kTokens, 16);
-        float_panel(table(), type)(panel.data(), kCols, x.data(), kCols, kTokens, all.data(), 16);
+        float_panels(table(), type)(panel.data(), 1, kCols, x.data(), kCols, kTokens, all.data(), 16);
         for (int t = 0; t < kTokens; ++t) {
             GuardedOutput one(1, 16);
-            float_panel(table(), type)(panel.data(), kCols, x.data() + t * kCols, kCols, 1, one.data(), 16);
+            float_panels(table(), type)(panel.data(), 1, kCols, x.data() + t * kCols, kCols, 1, one.data(), 16);
             for (int lane = 0; lane < kPanelRows; ++lane) ASSERT_EQ(one.at(0, lane), all.at(t, lane)) << t;
+        }
+    }
+}
+
+TEST_P(FloatMatmulTest, PanelsAreIndependent) {
+    constexpr int kMostPanels = 9;
+    constexpr int kMostTokens = 8;
+    for (const DType type : kTypes) {
+        for (const std::int64_t cols : {64, 67}) {
+            std::vector<std::byte> panels;
+            for (std::uint64_t p = 0; p < kMostPanels; ++p) {
+                const auto panel = packed(type, random_rows(type, kPanelRows, cols, 50 + p), kPanelRows, cols);
+                panels.insert(panels.end(), panel.begin(), panel.end());
+            }
+            const auto x = random_activations(kMostTokens * cols, 6);
+            for (int tokens = 1; tokens <= kMostTokens; ++tokens) {
+                for (int count = 0; count <= kMostPanels; ++count) {
+                    SCOPED_TRACE(fmt::format("{} {} tokens {} panels", dtype_name(type), tokens, count));
+                    GuardedOutput out(tokens, kMostPanels * kPanelRows + 3, count * kPanelRows);
+                    float_panels(table(), type)(panels.data(), count, cols, x.data(), cols, tokens, out.data(),
+                                                out.stride());
+                    ASSERT_TRUE(out.guards_intact());
+                    for (int p = 0; p < count; ++p) {
+                        GuardedOutput one(tokens, kPanelRows);
+                        float_panels(table(), type)(panels.data() + p * panel_bytes(type, cols), 1, cols, x.data(),
+                                                    cols, tokens, one.data(), one.stride());
+                        for (int t = 0; t < tokens; ++t)
+                            for (int lane = 0; lane < kPanelRows; ++lane)
+                                ASSERT_EQ(out.at(t, p * kPanelRows + lane), one.at(t, lane)) << "panel " << p;
+                    }
+                }
+            }
         }
     }
 }
@@ -77,7 +109,7 @@ TEST(FloatMatmul, VectorSetsGiveTheSameBits) {
         for (const KernelRow& row : kernel_rows()) {
             if (!row.table.has_value() || row.table->isa == Isa::kScalar) continue;
             GuardedOutput out(9, 16);
-            float_panel(*row.table, type)(panel.data(), 257, x.data(), 257, 9, out.data(), 16);
+            float_panels(*row.table, type)(panel.data(), 1, 257, x.data(), 257, 9, out.data(), 16);
             if (!expected.has_value()) {
                 expected.emplace(std::move(out));
                 continue;
@@ -96,7 +128,7 @@ TEST_P(FloatMatmulTest, FaultyValuesReachTheOutput) {
             auto x = random_activations(3 * 40, 6);
             x[40 + 17] = fault;
             GuardedOutput out(3, 16);
-            float_panel(table(), type)(panel.data(), 40, x.data(), 40, 3, out.data(), 16);
+            float_panels(table(), type)(panel.data(), 1, 40, x.data(), 40, 3, out.data(), 16);
             for (int t = 0; t < 3; ++t)
                 for (int lane = 0; lane < kPanelRows; ++lane) EXPECT_EQ(std::isfinite(out.at(t, lane)), t != 1);
         }

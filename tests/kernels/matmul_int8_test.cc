@@ -8,13 +8,13 @@
 namespace frontier {
 namespace {
 
-constexpr DType kTypes[] = {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K};
+constexpr DType kTypes[] = {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
 
 using Int8MatmulTest = KernelTest;
 FR_FOR_EACH_KERNEL_ROW(Int8MatmulTest);
 
-KernelTable::Int8PanelFn int8_panel(const KernelTable& table, DType type) {
-    return table.int8_panel[static_cast<std::size_t>(type)];
+KernelTable::Int8PanelsFn int8_panels(const KernelTable& table, DType type) {
+    return table.int8_panels[static_cast<std::size_t>(type)];
 }
 
 // What each weight is made of, in magnitude: |scale * q| + |min|, which bounds the rounding of w = scale * q - min.
@@ -23,8 +23,8 @@ std::vector<double> magnitudes(DType type, const std::vector<std::byte>& rows, c
     std::vector<double> m(static_cast<std::size_t>(cols));
     for (std::int64_t k = 0; k < cols; ++k) {
         double min = 0;
-        if (type == DType::kQ4_K) {
-            const std::byte* block = rows.data() + row * row_bytes(type, cols) + k / 256 * 144;
+        if (type == DType::kQ4_K || type == DType::kQ5_K) {
+            const std::byte* block = rows.data() + row * row_bytes(type, cols) + k / 256 * dtype_info(type).block_bytes;
             min = std::abs(f16_at(block, 2)) * scale_min_at(block + 4, static_cast<int>(k % 256 / 32)).min;
         }
         m[k] = std::abs(w[k]) + 2 * min;
@@ -33,7 +33,7 @@ std::vector<double> magnitudes(DType type, const std::vector<std::byte>& rows, c
 }
 
 // Roundings on the way of one block's term: one or two of the scale, the product, and the additions it passes through
-// (two per block for Q4_K); plus two of the dequantised reference weight.
+// (two per block for Q4_K and Q5_K); plus two of the dequantised reference weight.
 double relative_bound(std::int64_t blocks) {
     return static_cast<double>(2 * blocks + 6) * kF32Rounding;
 }
@@ -45,7 +45,7 @@ void expect_close_to_f64(const KernelTable& table, DType type, int tokens, std::
     const auto x = random_activations(tokens * cols, seed);
     Quantized q(table, x, tokens, cols);
     GuardedOutput out(tokens, 19);
-    int8_panel(table, type)(panel.data(), q.view, tokens, out.data(), out.stride());
+    int8_panels(table, type)(panel.data(), 1, q.view, tokens, out.data(), out.stride());
     EXPECT_TRUE(out.guards_intact());
 
     std::vector<float> w(static_cast<std::size_t>(cols));
@@ -84,8 +84,8 @@ void expect_scalar_bits(const KernelTable& table, const KernelTable& scalar, DTy
     SCOPED_TRACE(fmt::format("{} tokens {} cols {}", dtype_name(type), tokens, x.cols));
     GuardedOutput out(tokens, 17);
     GuardedOutput expected(tokens, 17);
-    int8_panel(table, type)(panel.data(), x, tokens, out.data(), out.stride());
-    int8_panel(scalar, type)(panel.data(), x, tokens, expected.data(), expected.stride());
+    int8_panels(table, type)(panel.data(), 1, x, tokens, out.data(), out.stride());
+    int8_panels(scalar, type)(panel.data(), 1, x, tokens, expected.data(), expected.stride());
     EXPECT_TRUE(out.guards_intact());
     for (int t = 0; t < tokens; ++t)
         for (int lane = 0; lane < kPanelRows; ++lane)
@@ -109,6 +109,37 @@ TEST_P(Int8MatmulTest, BitsAreThoseOfScalar) {
     }
 }
 
+// Few tokens take several panels side by side: the bits are those of one panel after another.
+TEST_P(Int8MatmulTest, PanelsAreIndependent) {
+    constexpr std::int64_t kCols = 768;
+    constexpr int kMostPanels = 5;
+    constexpr int kMostTokens = 9;
+    for (const DType type : kTypes) {
+        std::vector<std::byte> panels;
+        for (std::uint64_t p = 0; p < kMostPanels; ++p) {
+            const auto panel = packed(type, random_rows(type, kPanelRows, kCols, 50 + p), kPanelRows, kCols);
+            panels.insert(panels.end(), panel.begin(), panel.end());
+        }
+        const Quantized q(table(), random_activations(kMostTokens * kCols, 51), kMostTokens, kCols);
+        for (int tokens = 1; tokens <= kMostTokens; ++tokens) {
+            for (int count = 0; count <= kMostPanels; ++count) {
+                SCOPED_TRACE(fmt::format("{} {} tokens {} panels", dtype_name(type), tokens, count));
+                GuardedOutput out(tokens, kMostPanels * kPanelRows + 3, count * kPanelRows);
+                int8_panels(table(), type)(panels.data(), count, q.view, tokens, out.data(), out.stride());
+                ASSERT_TRUE(out.guards_intact());
+                for (int p = 0; p < count; ++p) {
+                    GuardedOutput one(tokens, kPanelRows);
+                    int8_panels(table(), type)(panels.data() + p * panel_bytes(type, kCols), 1, q.view, tokens,
+                                               one.data(), one.stride());
+                    for (int t = 0; t < tokens; ++t)
+                        for (int lane = 0; lane < kPanelRows; ++lane)
+                            ASSERT_EQ(out.at(t, p * kPanelRows + lane), one.at(t, lane)) << "panel " << p;
+                }
+            }
+        }
+    }
+}
+
 TEST_P(Int8MatmulTest, ExtremeQuantsDoNotSaturate) {
     constexpr std::int64_t kCols = 512;
     constexpr int kTokens = 6;
@@ -119,7 +150,8 @@ TEST_P(Int8MatmulTest, ExtremeQuantsDoNotSaturate) {
             const std::int64_t block_bytes = dtype_info(type).block_bytes;
             for (std::size_t i = 0; i < rows.size(); ++i) {
                 const auto offset = static_cast<std::int64_t>(i) % block_bytes;  // keep the f16 scales
-                const bool is_scale = type == DType::kQ6_K ? offset >= 208 : offset < (type == DType::kQ4_K ? 4 : 2);
+                const bool has_min = type == DType::kQ4_K || type == DType::kQ5_K;
+                const bool is_scale = type == DType::kQ6_K ? offset >= 208 : offset < (has_min ? 4 : 2);
                 if (is_scale) filled[i] = rows[i];
             }
             const auto panel = packed(type, filled, kPanelRows, kCols);
@@ -142,7 +174,7 @@ TEST_P(Int8MatmulTest, MissingRowsGiveZero) {
         const auto panel = packed(type, random_rows(type, 3, 256, 31), 3, 256);
         const Quantized q(table(), random_activations(2 * 256, 32), 2, 256);
         GuardedOutput out(2, 16);
-        int8_panel(table(), type)(panel.data(), q.view, 2, out.data(), out.stride());
+        int8_panels(table(), type)(panel.data(), 1, q.view, 2, out.data(), out.stride());
         for (int t = 0; t < 2; ++t)
             for (int lane = 0; lane < kPanelRows; ++lane) EXPECT_EQ(out.at(t, lane) == 0, lane >= 3) << lane;
     }
@@ -156,7 +188,7 @@ TEST_P(Int8MatmulTest, AFaultyActivationReachesItsTokenOnly) {
             x[512 + 300] = std::numeric_limits<float>::infinity();
             const Quantized q(table(), x, tokens, 512);
             GuardedOutput out(tokens, 16);
-            int8_panel(table(), type)(panel.data(), q.view, tokens, out.data(), out.stride());
+            int8_panels(table(), type)(panel.data(), 1, q.view, tokens, out.data(), out.stride());
             for (int t = 0; t < tokens; ++t)
                 for (int lane = 0; lane < kPanelRows; ++lane) EXPECT_EQ(std::isnan(out.at(t, lane)), t == 1);
         }

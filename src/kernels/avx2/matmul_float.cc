@@ -18,6 +18,7 @@ __m256i load_bytes(const std::byte* p) {
 
 // Readers give the weights of k and k + 1; `pair` is the panel at k, 128 (F32) or 64 bytes long.
 struct F32Reader {
+    static std::int64_t panel_bytes(std::int64_t cols) { return 64 * cols; }
     static constexpr std::int64_t kPairBytes = 128;
     static Weights even(const std::byte* pair) {
         const auto* w = reinterpret_cast<const float*>(pair);
@@ -27,6 +28,7 @@ struct F32Reader {
 };
 
 struct BF16Reader {
+    static std::int64_t panel_bytes(std::int64_t cols) { return 64 * ((cols + 1) / 2); }
     static constexpr std::int64_t kPairBytes = 64;
     static __m256 shifted(__m256i pairs) { return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16)); }
     static __m256 masked(__m256i pairs) {
@@ -37,6 +39,7 @@ struct BF16Reader {
 };
 
 struct F16Reader {
+    static std::int64_t panel_bytes(std::int64_t cols) { return 64 * ((cols + 1) / 2); }
     static constexpr std::int64_t kPairBytes = 64;
     // The halves at even (or odd) positions of 8 pairs, in order: gathered within 128-bit lanes, then across.
     static __m128i gather(__m256i pairs, __m256i order) {
@@ -59,46 +62,56 @@ struct F16Reader {
     static Weights odd(const std::byte* pair) { return widened(pair, odd_order()); }
 };
 
-template <int kTokens>
-struct Sums {
-    __m256 low[kTokens];
-    __m256 high[kTokens];
-};
+// See kPrefetchBytes in matmul_int8.cc.
+constexpr std::int64_t kPrefetchBytes = 2048;
 
 template <int kTokens>
 [[gnu::always_inline]] inline void multiply_add(const Weights& w, const float* x, std::int64_t stride,
-                                                Sums<kTokens>& sums) {
+                                                Weights (&sums)[kTokens]) {
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
         const __m256 a = _mm256_broadcast_ss(x + t * stride);
-        sums.low[t] = _mm256_fmadd_ps(w.low, a, sums.low[t]);
-        sums.high[t] = _mm256_fmadd_ps(w.high, a, sums.high[t]);
+        sums[t].low = _mm256_fmadd_ps(w.low, a, sums[t].low);
+        sums[t].high = _mm256_fmadd_ps(w.high, a, sums[t].high);
     }
 }
 
-// kTokens x 16 outputs; `continued` adds to what is in out (the earlier k).
-template <typename Reader, int kTokens>
-void tile(const std::byte* panel, std::int64_t cols, const float* x, std::int64_t stride, float* out,
+// kTokens x 16 outputs of each of kPanels panels; `continued` adds to what is in out (the earlier k).
+template <typename Reader, int kTokens, int kPanels = 1>
+void tile(const std::byte* panels, std::int64_t cols, const float* x, std::int64_t stride, float* out,
           std::int64_t out_stride, bool continued) {
-    Sums<kTokens> sums;
+    const std::int64_t panel_bytes = Reader::panel_bytes(cols);
+    Weights sums[kPanels][kTokens];
 #pragma GCC unroll 8
-    for (int t = 0; t < kTokens; ++t) {
-        sums.low[t] = continued ? _mm256_loadu_ps(out + t * out_stride) : _mm256_setzero_ps();
-        sums.high[t] = continued ? _mm256_loadu_ps(out + t * out_stride + 8) : _mm256_setzero_ps();
-    }
-    for (std::int64_t k = 0; k + 1 < cols; k += 2) {
-        // See kPrefetchBytes in matmul_int8.cc. F32 alone needs none: one token then does little but read.
-        if constexpr (kTokens == 1 && Reader::kPairBytes == 64)
-            _mm_prefetch(reinterpret_cast<const char*>(panel + 2048), _MM_HINT_T0);
-        multiply_add<kTokens>(Reader::even(panel), x + k, stride, sums);
-        multiply_add<kTokens>(Reader::odd(panel), x + k + 1, stride, sums);
-        panel += Reader::kPairBytes;
-    }
-    if (cols % 2 != 0) multiply_add<kTokens>(Reader::even(panel), x + cols - 1, stride, sums);
+    for (int p = 0; p < kPanels; ++p) {
 #pragma GCC unroll 8
-    for (int t = 0; t < kTokens; ++t) {
-        _mm256_storeu_ps(out + t * out_stride, sums.low[t]);
-        _mm256_storeu_ps(out + t * out_stride + 8, sums.high[t]);
+        for (int t = 0; t < kTokens; ++t) {
+            const float* from = out + t * out_stride + p * kPanelRows;
+            sums[p][t].low = continued ? _mm256_loadu_ps(from) : _mm256_setzero_ps();
+            sums[p][t].high = continued ? _mm256_loadu_ps(from + 8) : _mm256_setzero_ps();
+        }
+    }
+    for (std::int64_t k = 0; k < cols; k += 2) {
+#pragma GCC unroll 8
+        for (int p = 0; p < kPanels; ++p) {
+            const std::byte* pair = panels + p * panel_bytes;
+            if constexpr (kTokens <= 2) {
+                for (int i = 0; i < Reader::kPairBytes; i += 64)
+                    _mm_prefetch(reinterpret_cast<const char*>(pair + i + kPrefetchBytes), _MM_HINT_T0);
+            }
+            multiply_add<kTokens>(Reader::even(pair), x + k, stride, sums[p]);
+            if (k + 1 < cols) multiply_add<kTokens>(Reader::odd(pair), x + k + 1, stride, sums[p]);
+        }
+        panels += Reader::kPairBytes;
+    }
+#pragma GCC unroll 8
+    for (int p = 0; p < kPanels; ++p) {
+#pragma GCC unroll 8
+        for (int t = 0; t < kTokens; ++t) {
+            float* to = out + t * out_stride + p * kPanelRows;
+            _mm256_storeu_ps(to, sums[p][t].low);
+            _mm256_storeu_ps(to + 8, sums[p][t].high);
+        }
     }
 }
 
@@ -106,33 +119,37 @@ void tile(const std::byte* panel, std::int64_t cols, const float* x, std::int64_
 // chains cover the latency of 4 cycles at two multiply-adds per cycle.
 constexpr int kTileTokens = 6;
 
+// Tiles of nearly equal size: one of 6 and one of 2 would take 6 + 4 cycles per k, because 2 tokens have too few chains
+// to hide the latency; two of 4 take 4 + 4.
 template <typename Reader>
 void all_tokens(const std::byte* panel, std::int64_t cols, const float* x, std::int64_t stride, int tokens, float* out,
                 std::int64_t out_stride, bool continued) {
-    for (; tokens >= kTileTokens; tokens -= kTileTokens) {
-        tile<Reader, kTileTokens>(panel, cols, x, stride, out, out_stride, continued);
-        x += kTileTokens * stride;
-        out += kTileTokens * out_stride;
+    for (int tiles = (tokens + kTileTokens - 1) / kTileTokens; tiles > 0; --tiles) {
+        const int count = (tokens + tiles - 1) / tiles;
+        switch (count) {
+            case 1:
+                tile<Reader, 1>(panel, cols, x, stride, out, out_stride, continued);
+                break;
+            case 2:
+                tile<Reader, 2>(panel, cols, x, stride, out, out_stride, continued);
+                break;
+            case 3:
+                tile<Reader, 3>(panel, cols, x, stride, out, out_stride, continued);
+                break;
+            case 4:
+                tile<Reader, 4>(panel, cols, x, stride, out, out_stride, continued);
+                break;
+            case 5:
+                tile<Reader, 5>(panel, cols, x, stride, out, out_stride, continued);
+                break;
+            default:
+                tile<Reader, 6>(panel, cols, x, stride, out, out_stride, continued);
+                break;
+        }
+        tokens -= count;
+        x += count * stride;
+        out += count * out_stride;
     }
-    switch (tokens) {
-        case 1:
-            return tile<Reader, 1>(panel, cols, x, stride, out, out_stride, continued);
-        case 2:
-            return tile<Reader, 2>(panel, cols, x, stride, out, out_stride, continued);
-        case 3:
-            return tile<Reader, 3>(panel, cols, x, stride, out, out_stride, continued);
-        case 4:
-            return tile<Reader, 4>(panel, cols, x, stride, out, out_stride, continued);
-        case 5:
-            return tile<Reader, 5>(panel, cols, x, stride, out, out_stride, continued);
-        default:
-            return;
-    }
-}
-
-void f32_panel_matmul(const std::byte* panel, std::int64_t cols, const float* activations,
-                      std::int64_t activation_stride, int tokens, float* out, std::int64_t out_stride) {
-    all_tokens<F32Reader>(panel, cols, activations, activation_stride, tokens, out, out_stride, false);
 }
 
 // Widening competes with the multiply-adds (six tokens of F16 take twice the time of F32), so that for more tokens a
@@ -140,35 +157,58 @@ void f32_panel_matmul(const std::byte* panel, std::int64_t cols, const float* ac
 constexpr std::int64_t kStretch = 128;
 
 template <typename Reader>
-void widened_panel_matmul(const std::byte* panel, std::int64_t cols, const float* activations,
-                          std::int64_t activation_stride, int tokens, float* out, std::int64_t out_stride) {
-    if (tokens <= kTileTokens) {
-        all_tokens<Reader>(panel, cols, activations, activation_stride, tokens, out, out_stride, false);
-        return;
-    }
+void over_stretches(const std::byte* panel, std::int64_t cols, const float* x, std::int64_t stride, int tokens,
+                    float* out, std::int64_t out_stride) {
     alignas(64) float widened[kStretch * kPanelRows];
     for (std::int64_t k = 0; k < cols; k += kStretch) {
         const std::int64_t count = cols - k < kStretch ? cols - k : kStretch;
-        for (std::int64_t i = 0; i < count; i += 2) {  // an odd last k has a padding partner in the panel
-            const std::byte* pair = panel + (k + i) / 2 * Reader::kPairBytes;
-            const Weights even = Reader::even(pair);
-            const Weights odd = Reader::odd(pair);
-            _mm256_store_ps(widened + i * kPanelRows, even.low);
-            _mm256_store_ps(widened + i * kPanelRows + 8, even.high);
-            _mm256_store_ps(widened + i * kPanelRows + 16, odd.low);
-            _mm256_store_ps(widened + i * kPanelRows + 24, odd.high);
+        const std::byte* from = panel + k / 2 * Reader::kPairBytes;
+        if constexpr (Reader::kPairBytes == 64) {
+            for (std::int64_t i = 0; i < count; i += 2) {  // an odd last k has a padding partner in the panel
+                const Weights even = Reader::even(from + i * 32);
+                const Weights odd = Reader::odd(from + i * 32);
+                _mm256_store_ps(widened + i * kPanelRows, even.low);
+                _mm256_store_ps(widened + i * kPanelRows + 8, even.high);
+                _mm256_store_ps(widened + i * kPanelRows + 16, odd.low);
+                _mm256_store_ps(widened + i * kPanelRows + 24, odd.high);
+            }
+            from = reinterpret_cast<const std::byte*>(widened);
         }
-        all_tokens<F32Reader>(reinterpret_cast<const std::byte*>(widened), count, activations + k, activation_stride,
-                              tokens, out, out_stride, k > 0);
+        all_tokens<F32Reader>(from, count, x + k, stride, tokens, out, out_stride, k > 0);
+    }
+}
+
+// One or two tokens: two panels at a time, for the chains to hide the latency and two streams of reads.
+template <typename Reader>
+void panels_matmul(const std::byte* panels, int count, std::int64_t cols, const float* x, std::int64_t stride,
+                   int tokens, float* out, std::int64_t out_stride) {
+    const std::int64_t panel_bytes = Reader::panel_bytes(cols);
+    int p = 0;
+    if (tokens <= 2) {
+        for (; p + 2 <= count; p += 2) {
+            const std::byte* pair = panels + p * panel_bytes;
+            float* pair_out = out + p * kPanelRows;
+            if (tokens == 1)
+                tile<Reader, 1, 2>(pair, cols, x, stride, pair_out, out_stride, false);
+            else
+                tile<Reader, 2, 2>(pair, cols, x, stride, pair_out, out_stride, false);
+        }
+    }
+    for (; p < count; ++p) {
+        if (tokens <= kTileTokens)
+            all_tokens<Reader>(panels + p * panel_bytes, cols, x, stride, tokens, out + p * kPanelRows, out_stride,
+                               false);
+        else
+            over_stretches<Reader>(panels + p * panel_bytes, cols, x, stride, tokens, out + p * kPanelRows, out_stride);
     }
 }
 
 }  // namespace
 
 void fill_matmul_float(KernelTable& table) {
-    table.float_panel[static_cast<int>(DType::kF32)] = f32_panel_matmul;
-    table.float_panel[static_cast<int>(DType::kF16)] = widened_panel_matmul<F16Reader>;
-    table.float_panel[static_cast<int>(DType::kBF16)] = widened_panel_matmul<BF16Reader>;
+    table.float_panels[static_cast<int>(DType::kF32)] = panels_matmul<F32Reader>;
+    table.float_panels[static_cast<int>(DType::kF16)] = panels_matmul<F16Reader>;
+    table.float_panels[static_cast<int>(DType::kBF16)] = panels_matmul<BF16Reader>;
 }
 
 }  // namespace frontier::avx2

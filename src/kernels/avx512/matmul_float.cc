@@ -16,12 +16,14 @@ __m512i load_pairs(const std::byte* p) {
 
 // Readers give the 16 weights of k and of k + 1; `pair` is the panel at k.
 struct F32Reader {
+    static std::int64_t panel_bytes(std::int64_t cols) { return 64 * cols; }
     static constexpr std::int64_t kPairBytes = 128;
     static __m512 even(const std::byte* pair) { return _mm512_loadu_ps(pair); }
     static __m512 odd(const std::byte* pair) { return _mm512_loadu_ps(pair + 64); }
 };
 
 struct BF16Reader {
+    static std::int64_t panel_bytes(std::int64_t cols) { return 64 * ((cols + 1) / 2); }
     static constexpr std::int64_t kPairBytes = 64;
     static __m512 even(const std::byte* pair) { return _mm512_castsi512_ps(_mm512_slli_epi32(load_pairs(pair), 16)); }
     static __m512 odd(const std::byte* pair) {
@@ -30,6 +32,7 @@ struct BF16Reader {
 };
 
 struct F16Reader {
+    static std::int64_t panel_bytes(std::int64_t cols) { return 64 * ((cols + 1) / 2); }
     static constexpr std::int64_t kPairBytes = 64;
     static __m512 even(const std::byte* pair) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(load_pairs(pair))); }
     static __m512 odd(const std::byte* pair) {
@@ -44,45 +47,71 @@ template <int kTokens>
     for (int t = 0; t < kTokens; ++t) sums[t] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[t * stride]), sums[t]);
 }
 
-template <typename Reader, int kTokens>
-void tile(const std::byte* panel, std::int64_t cols, const float* x, std::int64_t stride, float* out,
+// See kPrefetchBytes in avx2/matmul_int8.cc.
+constexpr std::int64_t kPrefetchBytes = 2048;
+
+template <typename Reader, int kTokens, int kPanels = 1>
+void tile(const std::byte* panels, std::int64_t cols, const float* x, std::int64_t stride, float* out,
           std::int64_t out_stride) {
-    __m512 sums[kTokens];
+    const std::int64_t panel_bytes = Reader::panel_bytes(cols);
+    __m512 sums[kPanels][kTokens];
 #pragma GCC unroll 16
-    for (int t = 0; t < kTokens; ++t) sums[t] = _mm512_setzero_ps();
-    for (std::int64_t k = 0; k + 1 < cols; k += 2) {
-        multiply_add<kTokens>(Reader::even(panel), x + k, stride, sums);
-        multiply_add<kTokens>(Reader::odd(panel), x + k + 1, stride, sums);
-        panel += Reader::kPairBytes;
+    for (int i = 0; i < kPanels * kTokens; ++i) sums[i / kTokens][i % kTokens] = _mm512_setzero_ps();
+    for (std::int64_t k = 0; k < cols; k += 2) {
+#pragma GCC unroll 8
+        for (int p = 0; p < kPanels; ++p) {
+            const std::byte* pair = panels + p * panel_bytes;
+            if constexpr (kTokens <= 2) {
+                for (int i = 0; i < Reader::kPairBytes; i += 64)
+                    _mm_prefetch(reinterpret_cast<const char*>(pair + i + kPrefetchBytes), _MM_HINT_T0);
+            }
+            multiply_add<kTokens>(Reader::even(pair), x + k, stride, sums[p]);
+            if (k + 1 < cols) multiply_add<kTokens>(Reader::odd(pair), x + k + 1, stride, sums[p]);
+        }
+        panels += Reader::kPairBytes;
     }
-    if (cols % 2 != 0) multiply_add<kTokens>(Reader::even(panel), x + cols - 1, stride, sums);
 #pragma GCC unroll 16
-    for (int t = 0; t < kTokens; ++t) _mm512_storeu_ps(out + t * out_stride, sums[t]);
+    for (int i = 0; i < kPanels * kTokens; ++i)
+        _mm512_storeu_ps(out + i % kTokens * out_stride + i / kTokens * kPanelRows, sums[i / kTokens][i % kTokens]);
 }
 
 // Twelve chains cover the latency of 4 cycles at two multiply-adds per cycle and make the widening of 16-bit weights
-// (3 to 5 instructions) a small part; what is left over goes in powers of two.
+// (3 to 5 instructions) a small part; what is left over goes in powers of two. One token takes four panels at a time,
+// two tokens two, for the same reason, and for several streams of reads.
 constexpr int kTileTokens = 12;
 
 template <typename Reader>
-void panel_matmul(const std::byte* panel, std::int64_t cols, const float* x, std::int64_t stride, int tokens,
-                  float* out, std::int64_t out_stride) {
-    int t = 0;
-    for (; tokens - t >= kTileTokens; t += kTileTokens)
-        tile<Reader, kTileTokens>(panel, cols, x + t * stride, stride, out + t * out_stride, out_stride);
-    for (; tokens - t >= 4; t += 4)
-        tile<Reader, 4>(panel, cols, x + t * stride, stride, out + t * out_stride, out_stride);
-    for (; tokens - t >= 2; t += 2)
-        tile<Reader, 2>(panel, cols, x + t * stride, stride, out + t * out_stride, out_stride);
-    if (tokens - t == 1) tile<Reader, 1>(panel, cols, x + t * stride, stride, out + t * out_stride, out_stride);
+void panels_matmul(const std::byte* panels, int count, std::int64_t cols, const float* x, std::int64_t stride,
+                   int tokens, float* out, std::int64_t out_stride) {
+    const std::int64_t panel_bytes = Reader::panel_bytes(cols);
+    int p = 0;
+    if (tokens == 1)
+        for (; p + 4 <= count; p += 4)
+            tile<Reader, 1, 4>(panels + p * panel_bytes, cols, x, stride, out + p * kPanelRows, out_stride);
+    if (tokens == 2)
+        for (; p + 2 <= count; p += 2)
+            tile<Reader, 2, 2>(panels + p * panel_bytes, cols, x, stride, out + p * kPanelRows, out_stride);
+    for (; p < count; ++p) {
+        const std::byte* panel = panels + p * panel_bytes;
+        float* panel_out = out + p * kPanelRows;
+        int t = 0;
+        for (; tokens - t >= kTileTokens; t += kTileTokens)
+            tile<Reader, kTileTokens>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride);
+        for (; tokens - t >= 4; t += 4)
+            tile<Reader, 4>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride);
+        for (; tokens - t >= 2; t += 2)
+            tile<Reader, 2>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride);
+        if (tokens - t == 1)
+            tile<Reader, 1>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride);
+    }
 }
 
 }  // namespace
 
 void fill_matmul_float(KernelTable& table) {
-    table.float_panel[static_cast<int>(DType::kF32)] = panel_matmul<F32Reader>;
-    table.float_panel[static_cast<int>(DType::kF16)] = panel_matmul<F16Reader>;
-    table.float_panel[static_cast<int>(DType::kBF16)] = panel_matmul<BF16Reader>;
+    table.float_panels[static_cast<int>(DType::kF32)] = panels_matmul<F32Reader>;
+    table.float_panels[static_cast<int>(DType::kF16)] = panels_matmul<F16Reader>;
+    table.float_panels[static_cast<int>(DType::kBF16)] = panels_matmul<BF16Reader>;
 }
 
 }  // namespace frontier::FR_AVX512_NAMESPACE

@@ -15,26 +15,16 @@
 namespace frontier::FR_AVX512_NAMESPACE {
 namespace {
 
-#ifndef FR_INLINE
-#define FR_INLINE [[gnu::always_inline]] inline
-#define FR_UNROLL _Pragma("GCC unroll 16")
-// Keeps GCC from turning a chain of additions into a tree, whose leaves would not fit the registers.
-#ifdef FR_AVX512_EMULATED
-#define FR_PIN(sum)
-#else
-#define FR_PIN(sum) asm("" : "+v"(sum))
-#endif
-#endif
+#include "kernels/shared/int8_lanes_avx512.inc"
+#include "kernels/shared/int8_types.inc"
 
-FR_INLINE __m512i load(const std::byte* p) {
-    return _mm512_loadu_si512(p);
+// Keeps GCC from turning a chain of additions into a tree, whose leaves would not fit the registers.
+FR_INLINE void pin([[maybe_unused]] __m512i& sum) {
+#ifndef FR_AVX512_EMULATED
+    asm("" : "+v"(sum));
+#endif
 }
-FR_INLINE __m128i load16(const std::byte* p) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-}
-FR_INLINE __m512 load_f16(const std::byte* p) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-}
+
 FR_INLINE __m512i broadcast4(const void* p) {
     std::int32_t word;
     __builtin_memcpy(&word, p, 4);
@@ -49,7 +39,7 @@ struct Activations {
     std::int64_t cols;
 
     FR_INLINE __m512i word(int token, int w) const { return broadcast4(quants + token * cols + 4 * w); }
-    FR_INLINE __m512 scale(int token) const { return _mm512_set1_ps(scales[token * (cols / 32)]); }
+    FR_INLINE float scale(int token) const { return scales[token * (cols / 32)]; }
     FR_INLINE std::int32_t sum16(int token, int group) const { return sums[token * (cols / 16) + group]; }
     FR_INLINE std::int32_t sum32(int token) const { return sum16(token, 0) + sum16(token, 1); }
     FR_INLINE void advance() {
@@ -59,176 +49,135 @@ struct Activations {
     }
 };
 
-struct Words {
-    __m512i of[8];
-};
-
-FR_INLINE Words unpack_nibbles(const std::byte* nibbles) {
-    const __m512i mask = _mm512_set1_epi8(15);
-    Words words;
-    FR_UNROLL
-    for (int w = 0; w < 4; ++w) {
-        const __m512i v = load(nibbles + 64 * w);
-        words.of[w] = _mm512_and_si512(v, mask);
-        words.of[4 + w] = _mm512_and_si512(_mm512_srli_epi16(v, 4), mask);
-    }
-    return words;
-}
-
-// acc + (scale * a) * f32(isum)
-FR_INLINE __m512 add_scaled(__m512 acc, __m512 scale, __m512 a, __m512i isum) {
-    return _mm512_add_ps(acc, _mm512_mul_ps(_mm512_mul_ps(scale, a), _mm512_cvtepi32_ps(isum)));
-}
-
+// start + the sum of q[w] * x over words first .. first + count - 1; quants are unsigned and below 2^bits.
 #if FR_AVX512_VNNI
 
-// start + sum over 8 words of words * x
-FR_INLINE __m512i nibble_dot(const Words& words, const Activations& x, int token, std::int32_t start) {
-    __m512i dot = _mm512_set1_epi32(start);
+template <int bits, int count>
+FR_INLINE __m512i dot(const Bytes* q, int first, const Activations& x, int token, std::int32_t start) {
+    __m512i sum = _mm512_set1_epi32(start);
     FR_UNROLL
-    for (int w = 0; w < 8; ++w) dot = _mm512_dpbusd_epi32(dot, words.of[w], x.word(token, w));
-    return dot;
+    for (int w = first; w < first + count; ++w) sum = _mm512_dpbusd_epi32(sum, q[w], x.word(token, w));
+    return sum;
 }
 
 #else
 
-FR_INLINE __m512i nibble_dot(const Words& words, const Activations& x, int token, std::int32_t start) {
-    __m512i dot = _mm512_maddubs_epi16(words.of[0], x.word(token, 0));
+template <int bits, int count>
+FR_INLINE __m512i dot(const Bytes* q, int first, const Activations& x, int token, std::int32_t start) {
+    constexpr int kMostWords = bits == 4 ? 8 : bits == 5 ? 4 : 2;  // that int16 holds
+    constexpr int kWords = kMostWords < count ? kMostWords : count;
+    __m512i sum = _mm512_set1_epi32(start);
     FR_UNROLL
-    for (int w = 1; w < 8; ++w) {
-        dot = _mm512_add_epi16(dot, _mm512_maddubs_epi16(words.of[w], x.word(token, w)));
-        FR_PIN(dot);
-    }
-    return _mm512_add_epi32(_mm512_madd_epi16(dot, _mm512_set1_epi16(1)), _mm512_set1_epi32(start));
-}
-
-#endif
-
-struct Q4_0 {
-    Words words;
-    __m512 scale;
-    FR_INLINE Q4_0(const std::byte* panel, std::int64_t b)
-        : words(unpack_nibbles(panel + 288 * b + 32)), scale(load_f16(panel + 288 * b)) {}
-    FR_INLINE __m512 add(__m512 acc, const Activations& x, int token) const {
-        return add_scaled(acc, scale, x.scale(token), nibble_dot(words, x, token, -8 * x.sum32(token)));
-    }
-};
-
-struct Q4_K {
-    Words words;
-    __m512 scale;
-    __m512 min;
-    FR_INLINE Q4_K(const std::byte* panel, std::int64_t b) {
-        const std::byte* superblock = panel + 2368 * (b / 8);
-        const std::int64_t j = b % 8;
-        words = unpack_nibbles(superblock + 320 + 256 * j);
-        scale = _mm512_mul_ps(load_f16(superblock),
-                              _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(load16(superblock + 64 + 16 * j))));
-        min = _mm512_mul_ps(load_f16(superblock + 32),
-                            _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(load16(superblock + 192 + 16 * j))));
-    }
-    FR_INLINE __m512 add(__m512 acc, const Activations& x, int token) const {
-        const __m512 a = x.scale(token);
-        acc = add_scaled(acc, scale, a, nibble_dot(words, x, token, 0));
-        const __m512 scaled_sum = _mm512_mul_ps(a, _mm512_cvtepi32_ps(_mm512_set1_epi32(x.sum32(token))));
-        return _mm512_sub_ps(acc, _mm512_mul_ps(min, scaled_sum));
-    }
-};
-
-struct Q6_K {
-    Words words;  // 0..63
-    __m512 scale;
-    __m512i group_scale[2];  // of 16 k each, int32
-    FR_INLINE Q6_K(const std::byte* panel, std::int64_t b) {
-        const std::byte* superblock = panel + 3360 * (b / 8);
-        const std::int64_t j = b % 8;
-        const std::byte* nibbles = superblock + 288 + 384 * j;
-        const __m512i mask = _mm512_set1_epi8(0x30);
-        words = unpack_nibbles(nibbles);
+    for (int w = first; w < first + count; w += kWords) {
+        __m512i part = _mm512_maddubs_epi16(q[w], x.word(token, w));
         FR_UNROLL
-        for (int h = 0; h < 2; ++h) {
-            const __m512i pairs = load(nibbles + 256 + 64 * h);
-            const __m512i high[4] = {_mm512_slli_epi16(pairs, 4), _mm512_slli_epi16(pairs, 2), pairs,
-                                     _mm512_srli_epi16(pairs, 2)};
-            FR_UNROLL
-            for (int s = 0; s < 4; ++s)
-                words.of[2 * s + h] = _mm512_or_si512(words.of[2 * s + h], _mm512_and_si512(high[s], mask));
-            group_scale[h] = _mm512_cvtepi8_epi32(load16(superblock + 32 + 16 * (2 * j + h)));
+        for (int i = 1; i < kWords; ++i) {
+            part = _mm512_add_epi16(part, _mm512_maddubs_epi16(q[w + i], x.word(token, w + i)));
+            pin(part);
         }
-        scale = load_f16(superblock);
+        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(part, _mm512_set1_epi16(1)));
     }
-    // Sum of (q - 32) * x over 16 k.
-    FR_INLINE __m512i group_dot(const Activations& x, int token, int group) const {
-        const __m512i offset = _mm512_set1_epi32(-32 * x.sum16(token, group));
-        const int w = 4 * group;
-#if FR_AVX512_VNNI
-        __m512i dot = offset;
-        FR_UNROLL
-        for (int i = 0; i < 4; ++i) dot = _mm512_dpbusd_epi32(dot, words.of[w + i], x.word(token, w + i));
-        return dot;
-#else
-        const __m512i ones = _mm512_set1_epi16(1);
-        const __m512i first = _mm512_add_epi16(_mm512_maddubs_epi16(words.of[w], x.word(token, w)),
-                                               _mm512_maddubs_epi16(words.of[w + 1], x.word(token, w + 1)));
-        const __m512i second = _mm512_add_epi16(_mm512_maddubs_epi16(words.of[w + 2], x.word(token, w + 2)),
-                                                _mm512_maddubs_epi16(words.of[w + 3], x.word(token, w + 3)));
-        return _mm512_add_epi32(_mm512_add_epi32(_mm512_madd_epi16(first, ones), _mm512_madd_epi16(second, ones)),
-                                offset);
+    return sum;
+}
+
 #endif
+
+// The quants of a block of 32 k as unsigned bytes, and its exact sums with activations.
+template <typename Type>
+struct Quants {
+    Bytes q[8];
+    FR_INLINE explicit Quants(const Type& block) {
+        FR_UNROLL
+        for (int w = 0; w < 8; ++w) q[w] = block.word(w, 0);
     }
-    FR_INLINE __m512 add(__m512 acc, const Activations& x, int token) const {
-        const __m512i isum = _mm512_add_epi32(_mm512_mullo_epi32(group_dot(x, token, 0), group_scale[0]),
-                                              _mm512_mullo_epi32(group_dot(x, token, 1), group_scale[1]));
-        return add_scaled(acc, scale, x.scale(token), isum);
+    FR_INLINE __m512i isum(const Activations& x, int token) const {
+        return dot<Type::kBits, 8>(q, 0, x, token, -Type::kZeroPoint * x.sum32(token));
     }
 };
 
-// The weights are q + 128, 0..255, corrected by -128 * sum(x). Without VNNI they are split into two 4-bit planes.
-struct Q8_0 {
+// Signed quants become q + 128, 0..255, corrected by -128 * sum(x). Without VNNI they are split into two 4-bit planes.
+template <>
+struct Quants<Q8_0> {
+    Bytes q[8];
+    FR_INLINE explicit Quants(const Q8_0& block) {
+        FR_UNROLL
+        for (int w = 0; w < 8; ++w) q[w] = _mm512_xor_si512(block.word(w, 0), _mm512_set1_epi8(-128));
+    }
+    FR_INLINE __m512i isum(const Activations& x, int token) const {
+        const std::int32_t start = -128 * x.sum32(token);
 #if FR_AVX512_VNNI
-    Words words;
+        return dot<8, 8>(q, 0, x, token, start);
 #else
-    Words high;
-    Words low;
-#endif
-    __m512 scale;
-    FR_INLINE Q8_0(const std::byte* panel, std::int64_t b) {
-        const std::byte* block = panel + 544 * b;
-        scale = load_f16(block);
+        Bytes low[8];
+        Bytes high[8];
         FR_UNROLL
         for (int w = 0; w < 8; ++w) {
-            const __m512i q = _mm512_xor_si512(load(block + 32 + 64 * w), _mm512_set1_epi8(-128));
-#if FR_AVX512_VNNI
-            words.of[w] = q;
-#else
-            const __m512i mask = _mm512_set1_epi8(15);
-            high.of[w] = _mm512_and_si512(_mm512_srli_epi16(q, 4), mask);
-            low.of[w] = _mm512_and_si512(q, mask);
-#endif
+            low[w] = low_bits<4>(q[w]);
+            high[w] = low_bits<4>(shifted_right<4>(q[w]));
         }
-    }
-    FR_INLINE __m512 add(__m512 acc, const Activations& x, int token) const {
-        const std::int32_t offset = -128 * x.sum32(token);
-#if FR_AVX512_VNNI
-        const __m512i isum = nibble_dot(words, x, token, offset);
-#else
-        const __m512i isum =
-            _mm512_add_epi32(_mm512_slli_epi32(nibble_dot(high, x, token, 0), 4), nibble_dot(low, x, token, offset));
+        const __m512i high_sum = dot<4, 8>(high, 0, x, token, 0);
+        const __m512i low_sum = dot<4, 8>(low, 0, x, token, start);
+        return _mm512_add_epi32(_mm512_slli_epi32(high_sum, 4), low_sum);
 #endif
-        return add_scaled(acc, scale, x.scale(token), isum);
     }
 };
 
-template <typename Format, int kTokens>
-void tile(const std::byte* panel, std::int64_t blocks, Activations x, float* out, std::int64_t out_stride) {
-    __m512 sums[kTokens];
+// A block of 32 k, read once for a tile of tokens.
+template <typename Type>
+struct Block {
+    Quants<Type> quants;
+    Floats scale;
+    Floats min;
+    GroupScale group_scale[2];
+    FR_INLINE explicit Block(const Type& block) : quants(block), scale(block.scale(0)) {
+        if constexpr (Type::kHasMin) min = block.min(0);
+        if constexpr (Type::kHasGroups)
+            for (int group = 0; group < 2; ++group) group_scale[group] = block.group_scale(group, 0);
+    }
+    FR_INLINE Floats isum(const Activations& x, int token) const {
+        if constexpr (Type::kHasGroups) {
+            Floats parts[2];
+            FR_UNROLL
+            for (int g = 0; g < 2; ++g) {
+                const std::int32_t start = -Type::kZeroPoint * x.sum16(token, g);
+                const __m512i part = dot<Type::kBits, 4>(quants.q, 4 * g, x, token, start);
+                parts[g] = _mm512_cvtepi32_ps(part);
+            }
+            return _mm512_fmadd_ps(parts[1], group_scale[1], times(parts[0], group_scale[0]));
+        } else {
+            return _mm512_cvtepi32_ps(quants.isum(x, token));
+        }
+    }
+    FR_INLINE void add(Floats& sum, const Activations& x, int token) const {
+        const float a = x.scale(token);
+        sum = _mm512_fmadd_ps(times(scale, _mm512_set1_ps(a)), isum(x, token), sum);
+        if constexpr (Type::kHasMin)
+            sum = _mm512_fnmadd_ps(min, _mm512_set1_ps(a * static_cast<float>(x.sum32(token))), sum);
+    }
+};
+
+// See kPrefetchBytes in avx2/matmul_int8.cc.
+constexpr std::int64_t kPrefetchBytes = 2048;
+
+template <typename Type, int kTokens>
+[[gnu::noinline]] void tile(const std::byte* panel, std::int64_t blocks, Activations x, float* out,
+                            std::int64_t out_stride, bool prefetch) {
+    Floats sums[kTokens];
     FR_UNROLL
     for (int t = 0; t < kTokens; ++t) sums[t] = _mm512_setzero_ps();
-    for (std::int64_t b = 0; b < blocks; ++b) {
-        const Format block(panel, b);
-        FR_UNROLL
-        for (int t = 0; t < kTokens; ++t) sums[t] = block.add(sums[t], x, t);
-        x.advance();
+    for (std::int64_t b = 0; b < blocks;) {
+        for (int sub = 0; sub < Type::kSuperBlocks && b < blocks; ++sub, ++b) {
+            if (prefetch) {
+                constexpr int kStep = Type::kBytes / Type::kSuperBlocks;
+                for (int i = 0; i < kStep; i += 64)
+                    _mm_prefetch(reinterpret_cast<const char*>(panel + sub * kStep + i + kPrefetchBytes), _MM_HINT_T0);
+            }
+            const Block<Type> block(Type(panel, sub));
+            FR_UNROLL
+            for (int t = 0; t < kTokens; ++t) block.add(sums[t], x, t);
+            x.advance();
+        }
+        panel += Type::kBytes;
     }
     FR_UNROLL
     for (int t = 0; t < kTokens; ++t) _mm512_storeu_ps(out + t * out_stride, sums[t]);
@@ -243,27 +192,34 @@ Activations at_token(const Q8Activations& activations, int token) {
             activations.sums + token * (cols / 16), cols};
 }
 
-template <typename Format>
-void panel_matmul(const std::byte* panel, const Q8Activations& activations, int tokens, float* out,
-                  std::int64_t out_stride) {
+template <typename Type>
+void panels_matmul(const std::byte* panels, int count, const Q8Activations& activations, int tokens, float* out,
+                   std::int64_t out_stride) {
     const std::int64_t blocks = activations.cols / kQ8Block;
-    int t = 0;
-    for (; tokens - t >= kTileTokens; t += kTileTokens)
-        tile<Format, kTileTokens>(panel, blocks, at_token(activations, t), out + t * out_stride, out_stride);
-    for (; tokens - t >= 4; t += 4)
-        tile<Format, 4>(panel, blocks, at_token(activations, t), out + t * out_stride, out_stride);
-    for (; tokens - t >= 2; t += 2)
-        tile<Format, 2>(panel, blocks, at_token(activations, t), out + t * out_stride, out_stride);
-    if (tokens - t == 1) tile<Format, 1>(panel, blocks, at_token(activations, t), out + t * out_stride, out_stride);
+    const std::int64_t bytes = blocks / Type::kSuperBlocks * Type::kBytes;
+    for (int p = 0; p < count; ++p) {  // the first tile brings the panel into the caches
+        const std::byte* panel = panels + p * bytes;
+        float* to = out + p * kPanelRows;
+        int t = 0;
+        const auto run = [&]<int kTokens>() {
+            tile<Type, kTokens>(panel, blocks, at_token(activations, t), to + t * out_stride, out_stride, t == 0);
+            t += kTokens;
+        };
+        while (tokens - t >= kTileTokens) run.template operator()<kTileTokens>();
+        if (tokens - t >= 4) run.template operator()<4>();
+        if (tokens - t >= 2) run.template operator()<2>();
+        if (tokens - t >= 1) run.template operator()<1>();
+    }
 }
 
 }  // namespace
 
 void fill_matmul_int8(KernelTable& table) {
-    table.int8_panel[static_cast<int>(DType::kQ4_0)] = panel_matmul<Q4_0>;
-    table.int8_panel[static_cast<int>(DType::kQ8_0)] = panel_matmul<Q8_0>;
-    table.int8_panel[static_cast<int>(DType::kQ4_K)] = panel_matmul<Q4_K>;
-    table.int8_panel[static_cast<int>(DType::kQ6_K)] = panel_matmul<Q6_K>;
+    table.int8_panels[static_cast<int>(DType::kQ4_0)] = panels_matmul<Q4_0>;
+    table.int8_panels[static_cast<int>(DType::kQ8_0)] = panels_matmul<Q8_0>;
+    table.int8_panels[static_cast<int>(DType::kQ4_K)] = panels_matmul<Q4_K>;
+    table.int8_panels[static_cast<int>(DType::kQ5_K)] = panels_matmul<Q5_K>;
+    table.int8_panels[static_cast<int>(DType::kQ6_K)] = panels_matmul<Q6_K>;
 }
 
 }  // namespace frontier::FR_AVX512_NAMESPACE

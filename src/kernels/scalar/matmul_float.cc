@@ -9,11 +9,13 @@ namespace {
 
 // Each loads the 16 weights of one k.
 struct F32Weights {
+    static std::int64_t panel_bytes(std::int64_t cols) { return 64 * cols; }
     static void load(const std::byte* panel, std::int64_t k, float* w) { std::memcpy(w, panel + 64 * k, 64); }
 };
 
 template <typename Half>
 struct PairWeights {
+    static std::int64_t panel_bytes(std::int64_t cols) { return 64 * ((cols + 1) / 2); }
     static void load(const std::byte* panel, std::int64_t k, float* w) {
         for (int lane = 0; lane < kPanelRows; ++lane) {
             Half x;
@@ -43,21 +45,24 @@ void tile(const std::byte* panel, std::int64_t cols, const float* activations, s
 }
 
 template <typename Weights>
-void panel_matmul(const std::byte* panel, std::int64_t cols, const float* activations, std::int64_t activation_stride,
-                  int tokens, float* out, std::int64_t out_stride) {
-    for (int t = 0; t < tokens; t += kTokens) {
-        const int count = tokens - t < kTokens ? tokens - t : kTokens;
-        tile<Weights>(panel, cols, activations + t * activation_stride, activation_stride, count, out + t * out_stride,
-                      out_stride);
+void panels_matmul(const std::byte* panels, int count, std::int64_t cols, const float* activations,
+                   std::int64_t activation_stride, int tokens, float* out, std::int64_t out_stride) {
+    const std::int64_t panel_bytes = Weights::panel_bytes(cols);
+    for (int p = 0; p < count; ++p) {
+        for (int t = 0; t < tokens; t += kTokens) {
+            const int tile_tokens = tokens - t < kTokens ? tokens - t : kTokens;
+            tile<Weights>(panels + p * panel_bytes, cols, activations + t * activation_stride, activation_stride,
+                          tile_tokens, out + t * out_stride + p * kPanelRows, out_stride);
+        }
     }
 }
 
 }  // namespace
 
 void fill_matmul_float(KernelTable& table) {
-    table.float_panel[static_cast<int>(DType::kF32)] = panel_matmul<F32Weights>;
-    table.float_panel[static_cast<int>(DType::kF16)] = panel_matmul<PairWeights<F16>>;
-    table.float_panel[static_cast<int>(DType::kBF16)] = panel_matmul<PairWeights<BF16>>;
+    table.float_panels[static_cast<int>(DType::kF32)] = panels_matmul<F32Weights>;
+    table.float_panels[static_cast<int>(DType::kF16)] = panels_matmul<PairWeights<F16>>;
+    table.float_panels[static_cast<int>(DType::kBF16)] = panels_matmul<PairWeights<BF16>>;
 }
 
 }  // namespace frontier::scalar

@@ -1,0 +1,1 @@
+frontier_fuzzer(kernels DEPENDS frontier_kernels)
