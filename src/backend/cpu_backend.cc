@@ -91,7 +91,8 @@ private:
 
 Result<WeightId> CpuBackend::upload_matrix(const TensorView& tensor) {
     Weight weight;
-    FR_ASSIGN(weight.matrix, pack_matrix(tensor, options_.compute, kernels_, pool_, options_.repack));
+    FR_ASSIGN(weight.matrix,
+              pack_matrix(tensor, options_.compute, kernels_, pool_, options_.repack, options_.pack_cache.get()));
     limits_.weights.push_back({weight.matrix.rows, weight.matrix.cols, false});
     file_bytes_ += weight.matrix.file_bytes;
     weights_.push_back(std::move(weight));
@@ -277,7 +278,7 @@ BackendMemory CpuBackend::memory() const {
     memory.weight_file_bytes = file_bytes_;
     for (const Weight& weight : weights_) {
         memory.weight_bytes +=
-            static_cast<std::int64_t>(weight.matrix.data.size_bytes() + weight.vector.size() * sizeof(float));
+            weight.matrix.packed_bytes() + static_cast<std::int64_t>(weight.vector.size() * sizeof(float));
     }
     memory.kv_bytes = attention_.cache().bytes();
     memory.scratch_bytes = products_.scratch_bytes() + attention_.scratch_bytes() +

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backend/backend.h"
+#include "backend/pack_cache.h"
 #include "platform/thread_pool.h"
 
 namespace frontier {
@@ -17,6 +18,8 @@ struct CpuBackendOptions {
     // them once to find non-finite values: the file is read twice before the first token, but a damaged one is named.
     // Matrices that --dtype converts are packed all the same.
     bool repack = true;
+    // Where packed matrices may be found, and are kept for the next start; null: packed at every start.
+    std::shared_ptr<PackCache> pack_cache;
 };
 
 std::unique_ptr<Backend> make_cpu_backend(const CpuBackendOptions& options);

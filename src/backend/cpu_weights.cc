@@ -79,6 +79,23 @@ void keep_minimum(std::atomic<std::int64_t>& target, std::int64_t value) {
     }
 }
 
+// All but the panels.
+PackedMatrix describe(const TensorInfo& info, ComputeType compute, const KernelTable& kernels) {
+    PackedMatrix matrix;
+    matrix.name = info.name;
+    matrix.type = packed_type(info.type, compute);
+    matrix.path = choose_path(matrix.type, compute, kernels);
+    const bool rounds =
+        !dtype_info(info.type).quantized && (compute == ComputeType::kBF16 || compute == ComputeType::kF16);
+    matrix.activations = rounds ? matrix.type : DType::kF32;
+    matrix.rows = info.rows();
+    matrix.cols = info.cols();
+    matrix.panels = (matrix.rows + kPanelRows - 1) / kPanelRows;
+    matrix.panel_bytes = panel_bytes(matrix.type, matrix.cols);
+    matrix.file_bytes = info.bytes();
+    return matrix;
+}
+
 constexpr std::int64_t kNoRow = std::numeric_limits<std::int64_t>::max();
 
 // A chunk of 256 KB takes some 100 us: far above the cost of handing it out, small against a tensor.
@@ -97,55 +114,11 @@ std::int64_t first_bad_row(const TensorView& tensor, ThreadPool& pool) {
     return bad_row;
 }
 
-}  // namespace
-
-std::string_view PackedMatrix::compute_name() const {
-    if (path == ProductPath::kInt8) return "int8";
-    if (activations == DType::kBF16) return "bf16";
-    return activations == DType::kF16 ? "f16" : "f32";
-}
-
-const std::byte* PackedMatrix::panel(std::int64_t index, std::byte* scratch) const {
-    if (file_rows == nullptr) return data.data() + index * panel_bytes;
-    const std::int64_t first_row = index * kPanelRows;
-    pack_panel(type, file_rows + first_row * row_bytes(type, cols),
-               static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - first_row)), cols, scratch);
-    return scratch;
-}
-
-void PackedMatrix::read_row(std::int64_t row, float* out) const {
-    if (file_rows != nullptr) {
-        dequantize_row(type, file_rows + row * row_bytes(type, cols), cols, out);
-    } else {
-        unpack_row(type, data.data() + row / kPanelRows * panel_bytes, static_cast<int>(row % kPanelRows), cols, out);
-    }
-}
-
-Result<PackedMatrix> pack_matrix(const TensorView& tensor, ComputeType compute, const KernelTable& kernels,
-                                 ThreadPool& pool, bool repack) {
-    FR_TRY(check_view(tensor));
+// Checks and packs all rows into matrix.data.
+Status pack_rows(const TensorView& tensor, ThreadPool& pool, PackedMatrix& matrix) {
     const TensorInfo& info = tensor.info;
-    PackedMatrix matrix;
-    matrix.name = info.name;
-    matrix.type = packed_type(info.type, compute);
-    matrix.path = choose_path(matrix.type, compute, kernels);
-    const bool rounds =
-        !dtype_info(info.type).quantized && (compute == ComputeType::kBF16 || compute == ComputeType::kF16);
-    matrix.activations = rounds ? matrix.type : DType::kF32;
-    matrix.rows = info.rows();
-    matrix.cols = info.cols();
-    matrix.panels = (matrix.rows + kPanelRows - 1) / kPanelRows;
-    matrix.panel_bytes = panel_bytes(matrix.type, matrix.cols);
-    matrix.file_bytes = info.bytes();
-    const bool converts = matrix.type != info.type;
-    if (!repack && !converts) {
-        matrix.file_rows = tensor.data.data();
-        const std::int64_t bad_row = first_bad_row(tensor, pool);
-        if (bad_row != kNoRow) return not_finite(info, bad_row);
-        return matrix;
-    }
     FR_ASSIGN(matrix.data, AlignedBuffer::allocate(static_cast<std::size_t>(matrix.panels * matrix.panel_bytes)));
-
+    const bool converts = matrix.type != info.type;
     const std::int64_t packed_row_bytes = row_bytes(matrix.type, matrix.cols);
     std::vector<ConversionScratch> scratch(converts ? pool.threads() : 0);
     for (ConversionScratch& worker : scratch) {
@@ -186,6 +159,47 @@ Result<PackedMatrix> pack_matrix(const TensorView& tensor, ComputeType compute, 
         return bad_input("tensor '{}' ({}): row {} exceeds the range of {}, use --dtype f32", info.name,
                          dtype_name(info.type), large_row.load(), dtype_name(matrix.type));
     }
+    matrix.packed = matrix.data.data();
+    return {};
+}
+
+}  // namespace
+
+std::string_view PackedMatrix::compute_name() const {
+    if (path == ProductPath::kInt8) return "int8";
+    if (activations == DType::kBF16) return "bf16";
+    return activations == DType::kF16 ? "f16" : "f32";
+}
+
+const std::byte* PackedMatrix::panel(std::int64_t index, std::byte* scratch) const {
+    if (file_rows == nullptr) return packed + index * panel_bytes;
+    const std::int64_t first_row = index * kPanelRows;
+    pack_panel(type, file_rows + first_row * row_bytes(type, cols),
+               static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - first_row)), cols, scratch);
+    return scratch;
+}
+
+void PackedMatrix::read_row(std::int64_t row, float* out) const {
+    if (file_rows != nullptr) {
+        dequantize_row(type, file_rows + row * row_bytes(type, cols), cols, out);
+    } else {
+        unpack_row(type, packed + row / kPanelRows * panel_bytes, static_cast<int>(row % kPanelRows), cols, out);
+    }
+}
+
+Result<PackedMatrix> pack_matrix(const TensorView& tensor, ComputeType compute, const KernelTable& kernels,
+                                 ThreadPool& pool, bool repack, PackCache* cache) {
+    FR_TRY(check_view(tensor));
+    PackedMatrix matrix = describe(tensor.info, compute, kernels);
+    if (!repack && matrix.type == tensor.info.type) {
+        matrix.file_rows = tensor.data.data();
+        const std::int64_t bad_row = first_bad_row(tensor, pool);
+        if (bad_row != kNoRow) return not_finite(tensor.info, bad_row);
+        return matrix;
+    }
+    if (cache != nullptr) matrix.packed = cache->find(matrix, pool);
+    if (matrix.packed == nullptr) FR_TRY(pack_rows(tensor, pool, matrix));
+    if (cache != nullptr) cache->keep(matrix);
     return matrix;
 }
 

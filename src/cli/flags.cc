@@ -16,6 +16,9 @@ namespace {
 
 // The most that the machine could hold is far below; sums of such numbers stay far below 2^63.
 
+// A petabyte: more than the disks of any machine that runs this, far from overflowing in bytes.
+constexpr std::int64_t kMostPackCacheGb = 1'000'000;
+
 // All of `text`, or nothing.
 template <typename T>
 std::optional<T> parsed(std::string_view text) {
@@ -100,6 +103,17 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
     command.add_flag("--no-repack", flags.no_repack,
                      "leave the weights in the mapped file: slower, but processes share them and models larger than "
                      "memory run");
+    command
+        .add_flag("--pack-cache", flags.pack_cache,
+                  "keep the packed weights in a file under $XDG_CACHE_HOME/frontier/packed (or ~/.cache/frontier/"
+                  "packed), so that the next start maps them instead of packing anew")
+        ->envname("FRONTIER_PACK_CACHE");
+    whole_numbers(command
+                      .add_option("--pack-cache-gb", flags.pack_cache_gb,
+                                  "the most that all kept files may take; the least recently used go first")
+                      ->envname("FRONTIER_PACK_CACHE_GB")
+                      ->capture_default_str(),
+                  0, kMostPackCacheGb);
     whole_numbers(
         command.add_option(
             "-c,--ctx,--ctx-size", flags.ctx,
@@ -120,6 +134,8 @@ Result<LoadedModel> load_with_progress(const ModelFlags& flags, LoadOptions opti
     options.kv_type = flags.kv_type;
     options.threads = flags.threads;
     options.repack = !flags.no_repack;
+    options.pack_cache = flags.pack_cache;
+    options.pack_cache_bytes = flags.pack_cache_gb * 1'000'000'000;
     options.context_tokens = flags.ctx;
     ProgressLine line;
     options.progress = [&line](std::int64_t done_bytes, std::int64_t total_bytes) {
@@ -148,6 +164,7 @@ Json run_facts(const LoadedModel& loaded) {
     facts["isa"] = isa_name(loaded.isa);
     facts["threads"] = loaded.threads;
     facts["context_tokens"] = loaded.context_tokens;
+    facts["pack_cache"] = loaded.pack_cache_outcome();
     facts["load_ms"] = ns_to_ms(loaded.load_ns);
     return facts;
 }

@@ -24,6 +24,8 @@ struct ModelFlags {
     std::int64_t ctx = -1;
     bool json = false;
     bool no_repack = false;
+    bool pack_cache = false;
+    std::int64_t pack_cache_gb = 64;
 };
 
 // What the values of `option` must be: whole numbers in decimal digits, or finite numbers, between the bounds (with

@@ -1,10 +1,12 @@
 #include "engine/loader.h"
 
 #include <algorithm>
-
-#include <spdlog/spdlog.h>
+#include <filesystem>
+#include <system_error>
 
 #include "backend/cpu_backend.h"
+#include "base/log.h"
+#include "platform/cache_folder.h"
 #include "platform/clock.h"
 #include "platform/topology.h"
 
@@ -57,6 +59,24 @@ Status check_fit(const ModelSource& source, const KvCacheConfig& cache, bool rep
                 source.where(), (weights + kv) * 1e-9, weights * 1e-9, kv * 1e-9, available * 1e-9);
 }
 
+std::shared_ptr<PackCache> open_pack_cache(const LoadOptions& options, const ModelSource& source, ComputeType compute) {
+    if (!options.pack_cache || !options.repack) return nullptr;
+    std::string sources = source.tensor_identity();
+    if (sources.empty()) return nullptr;  // made in memory
+    const Result<std::string> folder = cache_folder();
+    if (!folder.has_value()) {
+        spdlog::warn("packed weights are not kept: {}", folder.error().text);
+        return nullptr;
+    }
+    std::error_code error;
+    const std::filesystem::path model = std::filesystem::canonical(source.where(), error);
+    return std::make_shared<PackCache>(PackCacheOptions{.folder = *folder + "/packed",
+                                                        .model = error ? source.where() : model.string(),
+                                                        .sources = std::move(sources),
+                                                        .compute = compute,
+                                                        .limit_bytes = options.pack_cache_bytes});
+}
+
 // A thread more than can run at once only takes turns with the others: whoever waits for its chunk then waits for the
 // scheduler (decode of 4 threads on 2 CPUs: a third of the speed of 2).
 int threads_for(int asked) {
@@ -76,6 +96,19 @@ Result<KvType> kv_type_from_name(std::string_view name) {
 
 std::string LoadedModel::kv_type() const {
     return runner->options().kv_type == KvType::kF16 ? "f16" : "f32";
+}
+
+std::string_view LoadedModel::pack_cache_outcome() const {
+    if (!pack_cache) return "off";
+    switch (pack_cache->outcome()) {
+        case PackCache::Outcome::kUsed:
+            return "used";
+        case PackCache::Outcome::kWritten:
+            return "written";
+        case PackCache::Outcome::kUnavailable:
+            break;
+    }
+    return "unavailable";
 }
 
 Result<LoadedModel> load_model(const LoadOptions& options) {
@@ -105,9 +138,15 @@ Result<LoadedModel> load_model(const LoadOptions& options) {
                     loaded.source->where());
     FR_TRY(check_fit(*loaded.source, kv_cache_config(config, kv_type, kv_tokens), options.repack));
 
-    auto backend =
-        make_cpu_backend({.isa = loaded.isa, .compute = compute, .threads = loaded.threads, .repack = options.repack});
+    const std::shared_ptr<PackCache> pack_cache = open_pack_cache(options, *loaded.source, compute);
+    loaded.pack_cache = pack_cache;
+    auto backend = make_cpu_backend({.isa = loaded.isa,
+                                     .compute = compute,
+                                     .threads = loaded.threads,
+                                     .repack = options.repack,
+                                     .pack_cache = pack_cache});
     FR_ASSIGN(auto model, Model::load(*loaded.source, *backend, options.progress));
+    if (pack_cache) pack_cache->store();
     FR_ASSIGN(loaded.runner, Runner::create(std::move(backend), std::move(model),
                                             {.max_batch_tokens = options.max_batch_tokens,
                                              .max_logits_rows = logits_rows(options.max_logits_rows, config.vocab_size),

@@ -79,6 +79,8 @@ public:
     const std::vector<TensorView>& tensors() const { return tensors_; }
     const TensorView* find_tensor(std::string_view name) const;
     std::int64_t file_bytes() const;  // of the files that were opened; 0 when parsed from memory
+    // See MappedFile::identity: a line for each file that was opened, with all that stands before its tensors' data.
+    std::string identity() const;
     // Gives the resident pages of tensors()[index] back to the system.
     void release(std::size_t index) const;
 

@@ -202,6 +202,21 @@ Status GgufFile::adopt_tensors(ParsedGguf&& parsed, std::string_view shard_where
     return {};
 }
 
+std::string GgufFile::identity() const {
+    std::string lines;
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+        const MappedFile& file = shards_[i]->file;
+        const std::size_t end = i + 1 < shards_.size() ? shards_[i + 1]->first_tensor : tensors_.size();
+        std::size_t header_bytes = file.bytes().size();
+        for (std::size_t t = shards_[i]->first_tensor; t < end; ++t) {
+            const auto offset = static_cast<std::size_t>(tensors_[t].data.data() - file.bytes().data());
+            header_bytes = std::min(header_bytes, offset);
+        }
+        lines += file.identity(header_bytes) + "\n";
+    }
+    return lines;
+}
+
 const GgufValue* GgufFile::find(std::string_view key) const {
     const auto it = metadata_index_.find(key);
     return it == metadata_index_.end() ? nullptr : &metadata_[it->second].second;

@@ -1,19 +1,12 @@
 // Writing GGUF v3: the file is made beside its final name and renamed when complete.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <set>
-#include <system_error>
 
 #include "formats/gguf.h"
 #include "formats/gguf_parse.h"
 #include "formats/printable.h"
+#include "platform/pending_file.h"
 
 namespace frontier {
 namespace {
@@ -61,83 +54,6 @@ std::string encoded_array(GgufType element_type, const std::vector<T>& values) {
     }
     return out;
 }
-
-std::string system_text(int error_number) {
-    return std::generic_category().message(error_number);
-}
-
-// A file under a temporary name that is removed unless commit() renames it.
-class PendingFile {
-public:
-    explicit PendingFile(std::string path) : path_(std::move(path)) {}
-    ~PendingFile() {
-        if (fd_ >= 0) ::close(fd_);
-        if (!temporary_.empty()) ::unlink(temporary_.c_str());
-    }
-    PendingFile(const PendingFile&) = delete;
-    PendingFile& operator=(const PendingFile&) = delete;
-
-    Status create(std::uint64_t size_bytes) {
-        std::error_code ignored;
-        const auto status = std::filesystem::status(path_, ignored);
-        if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-            return fail(ErrorCode::kFailed, "cannot write {}: exists and is not a regular file", path_);
-        // A link keeps pointing at the file that is replaced.
-        if (const auto target = std::filesystem::canonical(path_, ignored); !ignored) path_ = target.string();
-        const std::string name = fmt::format("{}.part{}", path_, ::getpid());
-        fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd_ < 0) return failed(errno);
-        temporary_ = name;
-        // A full disk and a limit on file sizes show before the work begins, where the file system can tell.
-        if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size_bytes)) != 0) {
-            if (errno == ENOSPC) return full(size_bytes);
-            if (errno == EFBIG) return failed(errno);
-        }
-        size_bytes_ = size_bytes;
-        return {};
-    }
-
-    Status write(std::span<const std::byte> bytes) {
-        while (!bytes.empty()) {
-            // Linux transfers at most 2^31 - 4096 bytes a call.
-            const std::size_t chunk = std::min(bytes.size(), std::size_t{1} << 30);
-            const ssize_t written = ::write(fd_, bytes.data(), chunk);
-            if (written < 0 && errno == EINTR) continue;
-            if (written < 0 && errno == ENOSPC) return full(size_bytes_);
-            if (written < 0) return failed(errno);
-            bytes = bytes.subspan(static_cast<std::size_t>(written));
-        }
-        return {};
-    }
-
-    Status commit() {
-        if (::fsync(fd_) != 0 && errno != EINVAL) return failed(errno);
-        const int closed = ::close(fd_);
-        fd_ = -1;
-        if (closed != 0) return failed(errno);
-        if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed(errno);
-        temporary_.clear();
-        return {};
-    }
-
-private:
-    std::unexpected<Error> failed(int error_number) const {
-        return fail(ErrorCode::kFailed, "cannot write {}: {}", path_, system_text(error_number));
-    }
-    std::unexpected<Error> full(std::uint64_t size_bytes) const {
-        std::error_code no_space_info;
-        const auto parent = std::filesystem::path(path_).parent_path();
-        const auto space = std::filesystem::space(parent.empty() ? "." : parent, no_space_info);
-        if (no_space_info) return failed(ENOSPC);
-        return fail(ErrorCode::kFailed, "cannot write {}: the file needs {} bytes, the disk has {} free", path_,
-                    size_bytes, space.available);
-    }
-
-    std::string path_;
-    std::string temporary_;
-    int fd_ = -1;
-    std::uint64_t size_bytes_ = 0;
-};
 
 Status check_tensor(const TensorInfo& info, const std::string& path) {
     const auto bad = [&](std::string_view what) {

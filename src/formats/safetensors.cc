@@ -246,6 +246,19 @@ const TensorView* SafetensorsModel::find_tensor(std::string_view name) const {
     return it == index_.end() ? nullptr : &tensors_[it->second];
 }
 
+std::string SafetensorsModel::identity() const {
+    std::vector<std::size_t> header_bytes;
+    for (const auto& shard : shards_) header_bytes.push_back(shard->file.bytes().size());
+    for (std::size_t i = 0; i < tensors_.size() && !shards_.empty(); ++i) {
+        const std::size_t shard = shard_of_tensor_[i];
+        const auto offset = static_cast<std::size_t>(tensors_[i].data.data() - shards_[shard]->file.bytes().data());
+        header_bytes[shard] = std::min(header_bytes[shard], offset);
+    }
+    std::string lines;
+    for (std::size_t i = 0; i < shards_.size(); ++i) lines += shards_[i]->file.identity(header_bytes[i]) + "\n";
+    return lines;
+}
+
 void SafetensorsModel::release(std::size_t index) const {
     if (shards_.empty()) return;  // parsed from memory
     const MappedFile& file = shards_[shard_of_tensor_[index]]->file;

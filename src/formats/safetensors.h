@@ -30,6 +30,8 @@ public:
     const std::string& where() const { return where_; }
     const std::vector<TensorView>& tensors() const { return tensors_; }
     const TensorView* find_tensor(std::string_view name) const;
+    // See MappedFile::identity: a line for each shard, with its header.
+    std::string identity() const;
     void release(std::size_t index) const;
 
     struct Unsupported {

@@ -30,6 +30,10 @@ namespace frontier {
 
 inline constexpr int kPanelRows = 16;
 
+// Of the layout above. Raise it whenever a packed byte changes its place or meaning: packed weights are kept in files
+// between starts, and those of another version are then made anew. A test holds the hash of every type's panel.
+inline constexpr std::uint32_t kPackingVersion = 1;
+
 std::int64_t panel_bytes(DType type, std::int64_t cols);
 
 // rows: `valid_rows` (1..16) rows of `type` in file order, row_bytes(type, cols) apart. out: panel_bytes(type, cols).

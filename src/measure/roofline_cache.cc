@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "measure/roofline.h"
+#include "platform/cache_folder.h"
 #include "platform/topology.h"
 
 namespace frontier {
@@ -153,14 +153,8 @@ Result<Roofline> roofline_from_json(const Json& document, std::string_view where
 }
 
 Result<std::string> roofline_cache_path() {
-    // A relative XDG_CACHE_HOME is to be ignored, says the XDG base directory specification.
-    if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && cache[0] == '/') {
-        return std::string(cache) + "/frontier/roofline.json";
-    }
-    if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') {
-        return std::string(home) + "/.cache/frontier/roofline.json";
-    }
-    return fail(ErrorCode::kFailed, "no place for roofline.json: neither XDG_CACHE_HOME nor HOME is an absolute path");
+    FR_ASSIGN(const std::string folder, cache_folder());
+    return folder + "/roofline.json";
 }
 
 std::optional<Roofline> load_cached_roofline() {

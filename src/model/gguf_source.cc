@@ -66,6 +66,7 @@ public:
     GenerationDefaults generation_defaults() const override { return defaults_; }
     std::string weight_type() const override { return weight_type_of(tensors_); }
     std::int64_t file_bytes() const override { return file_.file_bytes(); }
+    std::string tensor_identity() const override { return file_.identity(); }
 
 private:
     // general.sampling.* as newer llama.cpp converters write them.

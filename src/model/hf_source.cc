@@ -108,6 +108,7 @@ public:
         for (const TensorView& view : file_.tensors()) bytes += view.info.bytes();
         return bytes;
     }
+    std::string tensor_identity() const override { return file_.identity(); }
 
 private:
     Status translate_names();

@@ -46,6 +46,9 @@ public:
     virtual GenerationDefaults generation_defaults() const = 0;
     virtual std::string weight_type() const = 0;  // "Q4_0", or the mixture: "Q4_K+Q6_K" by bytes, largest first
     virtual std::int64_t file_bytes() const = 0;
+    // Another text for other tensors: names the files that hold them and their state (config.json and tokenizers are
+    // not among them). "" when they lie in no file.
+    virtual std::string tensor_identity() const { return {}; }
 };
 
 // The sources by kind. A folder needs config.json or, as only a tokenizer, tokenizer.json; a GGUF file needs tensors or

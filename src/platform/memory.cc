@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -12,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "platform/map_faults.h"
 #include "platform/topology.h"
 
@@ -125,6 +128,8 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
     file.data_ = static_cast<const std::byte*>(base);
     file.size_bytes_ = static_cast<std::size_t>(info.st_size);
     file.path_ = path;
+    const auto ns = [](const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+    file.state_ = {info.st_dev, info.st_ino, info.st_size, ns(info.st_mtim), ns(info.st_ctim)};
     file.fault_entry_ = record_map(file.data_, file.size_bytes_, path);
     return file;
 }
@@ -139,14 +144,24 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_bytes_(std::exchange(other.size_bytes_, 0)),
       path_(std::move(other.path_)),
+      state_(other.state_),
       fault_entry_(std::exchange(other.fault_entry_, -1)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_bytes_, other.size_bytes_);
     std::swap(path_, other.path_);
+    std::swap(state_, other.state_);
     std::swap(fault_entry_, other.fault_entry_);
     return *this;
+}
+
+std::string MappedFile::identity(std::size_t header_bytes) const {
+    std::error_code error;
+    const std::filesystem::path canonical = std::filesystem::canonical(path_, error);
+    return fmt::format("{} size {} modified {} changed {} device {} inode {} header {:016x}",
+                       error ? path_ : canonical.string(), state_.size_bytes, state_.modified_ns, state_.changed_ns,
+                       state_.device, state_.inode, lanes64(data_, std::min(header_bytes, size_bytes_)));
 }
 
 void MappedFile::release(std::size_t offset_bytes, std::size_t length_bytes) const {
@@ -164,6 +179,12 @@ void MappedFile::will_need(std::size_t offset_bytes, std::size_t length_bytes) c
     const std::size_t end = offset_bytes + std::min(length_bytes, size_bytes_ - offset_bytes);
     const std::size_t begin = offset_bytes / page_bytes() * page_bytes();
     madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_WILLNEED);
+}
+
+// MADV_COLLAPSE would change cached pages too, but needs a kernel built with CONFIG_READ_ONLY_THP_FOR_FS (EINVAL
+// without), and copies them all.
+void MappedFile::prefer_huge_pages() const {
+    if (data_ != nullptr) madvise(const_cast<std::byte*>(data_), size_bytes_, MADV_HUGEPAGE);
 }
 
 }  // namespace frontier

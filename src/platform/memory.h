@@ -35,6 +35,15 @@ private:
     std::size_t mapped_bytes_ = 0;  // 0 = from aligned_alloc
 };
 
+// Which file, and which state of it. Any write to it, also one that puts the modification time back, changes it.
+struct FileState {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::int64_t size_bytes = 0;
+    std::int64_t modified_ns = 0;  // since 1970, as st_mtim
+    std::int64_t changed_ns = 0;   // st_ctim
+};
+
 // A whole regular file, mapped read-only. Movable; the span stays valid while the object lives.
 class MappedFile {
 public:
@@ -46,15 +55,23 @@ public:
 
     std::span<const std::byte> bytes() const { return {data_, size_bytes_}; }
     const std::string& path() const { return path_; }
+    const FileState& state() const { return state_; }  // when it was mapped
+    // One line that is another one for another file or another state of it: canonical path, state(), and a hash of the
+    // first `header_bytes`, in case a file system lies about times.
+    std::string identity(std::size_t header_bytes) const;
     // Drops the resident pages that lie wholly inside [offset, offset + length): they are read again when touched.
     void release(std::size_t offset_bytes, std::size_t length_bytes) const;
     // Asks the kernel to read ahead.
     void will_need(std::size_t offset_bytes, std::size_t length_bytes) const;
+    // What must be read from the disk is to come in huge pages, where the file system can (ext4 and xfs of recent
+    // kernels); pages that are cached already stay as large as they are.
+    void prefer_huge_pages() const;
 
 private:
     const std::byte* data_ = nullptr;
     std::size_t size_bytes_ = 0;
     std::string path_;
+    FileState state_;
     int fault_entry_ = -1;  // see map_faults.h
 };
 

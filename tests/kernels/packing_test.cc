@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/hash.h"
 #include "test_data.h"
 
 namespace frontier {
@@ -58,6 +62,26 @@ TEST_P(PackingTest, UnpacksToExactlyTheFileRows) {
             }
         }
     }
+}
+
+// Packed weights are kept in files. If this fails, the layout has changed: raise kPackingVersion and renew the hashes.
+TEST_P(PackingTest, LayoutIsThatOfItsVersion) {
+    ASSERT_EQ(kPackingVersion, 1U);
+    const std::map<DType, std::uint64_t> hashes = {
+        {DType::kF32, 0x01D585E697167A9EULL},    {DType::kF16, 0xE2CA1CCC5CB63477ULL},
+        {DType::kBF16, 0x8FD02935E71CBD0FULL},   {DType::kQ4_0, 0xA65D42A5CF11BAF1ULL},
+        {DType::kQ4_1, 0x811A7EB08DD0968CULL},   {DType::kQ5_0, 0x895D0CE29E36E468ULL},
+        {DType::kQ5_1, 0x088412DE4FF5EB7AULL},   {DType::kQ8_0, 0xB57688A3C5754FEFULL},
+        {DType::kQ2_K, 0x90FE6D1D18ACD418ULL},   {DType::kQ3_K, 0xB4E3189F02C9D787ULL},
+        {DType::kQ4_K, 0x6B94691213B1FA05ULL},   {DType::kQ5_K, 0xE069D1C5F8431900ULL},
+        {DType::kQ6_K, 0x5A78968F8A542A76ULL},   {DType::kIQ4_NL, 0x073209B3428D0CAEULL},
+        {DType::kIQ4_XS, 0x5419541665B7216DULL}, {DType::kMXFP4, 0x3186862B60CACE35ULL},
+    };
+    const DType type = GetParam();
+    const std::int64_t cols = 2 * std::max<std::int64_t>(dtype_info(type).block_elements, 32);
+    const auto rows = random_rows(type, 13, cols, 99);
+    const auto panel = packed(type, rows, 13, cols);
+    EXPECT_EQ(fnv1a64(panel.data(), static_cast<std::size_t>(panel_bytes(type, cols))), hashes.at(type));
 }
 
 TEST_P(PackingTest, TakesAtMostAFewPercentMoreThanTheFile) {
