@@ -89,7 +89,9 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
     add_file_flags(command, flags);
     whole_numbers(command.add_option("-t,--threads", flags.threads, "worker threads (0: all physical cores)"), 0,
                   kMostThreads);
-    command.add_option("--isa", flags.isa, "instruction set: scalar, avx2, avx512 (default: the best of this machine)")
+    command
+        .add_option("--isa", flags.isa,
+                    "instruction set: scalar, avx2, avx512, amx (default: the best of this machine)")
         ->envname("FRONTIER_ISA");
     command
         .add_option("--dtype", flags.dtype,

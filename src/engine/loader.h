@@ -18,6 +18,7 @@ struct LoadOptions {
     std::string dtype = "auto";        // f32, bf16, f16, auto
     std::string kv_type = "f16";       // f16, f32
     bool repack = true;                // see CpuBackendOptions
+    bool deterministic = false;        // one numeric path for every row count: what amx adds is left out
     int threads = 0;                   // 0 = topology().default_threads
     std::int64_t context_tokens = -1;  // -1 = the trained context, at most kDefaultContextTokens; 0 = the trained
     std::int32_t sequences = 1;        // the cache holds this many contexts

@@ -57,16 +57,19 @@ struct Quantized {
 // An output matrix [tokens][stride] inside guard zones, all of it filled with one NaN pattern.
 class GuardedOutput {
 public:
-    GuardedOutput(int tokens, std::int64_t stride)
-        : tokens_(tokens), stride_(stride), data_(static_cast<std::size_t>(2 * kGuard + tokens * stride), filler()) {}
+    GuardedOutput(int tokens, std::int64_t stride, int outputs = kPanelRows)
+        : tokens_(tokens),
+          stride_(stride),
+          outputs_(outputs),
+          data_(static_cast<std::size_t>(2 * kGuard + tokens * stride), filler()) {}
     float* data() { return data_.data() + kGuard; }
     std::int64_t stride() const { return stride_; }
     float at(int token, int lane) const { return data_[static_cast<std::size_t>(kGuard + token * stride_ + lane)]; }
-    // Whether everything outside [tokens][16] still holds the filler, bit for bit.
+    // Whether everything outside [tokens][outputs] still holds the filler, bit for bit.
     bool guards_intact() const {
         for (std::int64_t i = 0; i < static_cast<std::int64_t>(data_.size()); ++i) {
             const std::int64_t p = i - kGuard;
-            const bool inside = p >= 0 && p < tokens_ * stride_ && p % stride_ < kPanelRows;
+            const bool inside = p >= 0 && p < tokens_ * stride_ && p % stride_ < outputs_;
             if (!inside && std::bit_cast<std::uint32_t>(data_[static_cast<std::size_t>(i)]) != kFiller) return false;
         }
         return true;
@@ -78,6 +81,7 @@ private:
     static float filler() { return std::bit_cast<float>(kFiller); }
     int tokens_;
     std::int64_t stride_;
+    int outputs_;
     std::vector<float> data_;
 };
 
