@@ -95,7 +95,8 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
         ->envname("FRONTIER_ISA");
     command
         .add_option("--dtype", flags.dtype,
-                    "what matrix products compute in: auto (int8 for quantised weights, f32 otherwise), f32 "
+                    "what matrix products compute in: auto (int8 for quantised weights, in long steps "
+                    "on amx bf16; f32 otherwise), f32 "
                     "(the reference: dequantises too); bf16, f16 (of unquantised weights only)")
         ->capture_default_str();
     command.add_option("--kv-type", flags.kv_type, "KV cache: f16 or f32")->capture_default_str();
