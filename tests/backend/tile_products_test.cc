@@ -183,10 +183,10 @@ TEST_F(TileProductsTest, GateAndUpAreFused) {
         for (const std::int64_t rows : {50, 400}) {
             constexpr std::int64_t kCols = 288;
             constexpr std::int64_t kTokens = 70;
-            const PackedMatrix gate =
-                pack(random_tensor("g", DType::kQ4_0, {rows, kCols}, 4), ComputeType::kAuto, repack);
-            const PackedMatrix up =
-                pack(random_tensor("u", DType::kQ8_0, {rows, kCols}, 5), ComputeType::kAuto, repack);
+            const TestTensor gate_rows = random_tensor("g", DType::kQ4_0, {rows, kCols}, 4);
+            const TestTensor up_rows = random_tensor("u", DType::kQ8_0, {rows, kCols}, 5);
+            const PackedMatrix gate = pack(gate_rows, ComputeType::kAuto, repack);
+            const PackedMatrix up = pack(up_rows, ComputeType::kAuto, repack);
             const std::vector<float> in = random_values(kTokens * kCols, 6);
             const Output g = store(gate, nullptr, in, kTokens);
             const Output u = store(up, nullptr, in, kTokens);
