@@ -1,6 +1,7 @@
 // Speed of the matmul kernels, one thread.
 //   prefill/<isa>/<type>/<tokens>: one panel after another of a small matrix past many tokens; MAC/cycle, where a cycle
 //     is that of a chain of dependent additions timed beside it (the nominal frequency says little)
+//   tiles/<isa>/<type>/<tokens>: the same in bf16 tiles, unpacking included
 //   decode/<isa>/<type>: one token, weights far larger than the last-level cache; GB/s of weights
 #include <ctime>
 
@@ -100,6 +101,41 @@ void prefill(benchmark::State& state, Isa isa, DType type, int tokens) {
     state.counters["MAC/cycle"] = benchmark::Counter(macs / hz, benchmark::Counter::kIsRate);
 }
 
+void tiles(benchmark::State& state, Isa isa, DType type, int tokens) {
+    const KernelTable& table = kernel_table(isa);
+    constexpr std::int64_t kPairs = 4;
+    constexpr std::int64_t kStride = kCols + 32;  // an odd number of cache lines
+    const auto panels = random_panels(type, 2 * kPairs);
+    const Inputs in(table, tokens);
+    AlignedBuffer activations = AlignedBuffer::allocate(static_cast<std::size_t>(tokens * kStride * 2)).value();
+    AlignedBuffer sums = AlignedBuffer::allocate(static_cast<std::size_t>(kPairs * tokens * 32 * 4)).value();
+    AlignedBuffer scratch = AlignedBuffer::allocate(static_cast<std::size_t>(kTileScratchBytes)).value();
+    for (int t = 0; t < tokens; ++t)
+        table.round_bf16(in.x.data() + t * kCols, kCols, activations.as<std::uint16_t>() + t * kStride);
+    TileTask task;
+    task.panel_count = 2;
+    task.panel_bytes = panel_bytes(type, kCols);
+    task.k_count = kTileBlockK;
+    task.activations = activations.as<std::uint16_t>();
+    task.activation_stride = kStride;
+    task.tokens = tokens;
+    task.out_stride = 32;
+    task.scratch = scratch.data();
+    const double hz = cycles_per_second();
+    for (auto _ : state) {
+        for (task.first_k = 0; task.first_k < kCols; task.first_k += kTileBlockK) {
+            for (std::int64_t pair = 0; pair < kPairs; ++pair) {
+                task.panels = panels.data() + 2 * pair * task.panel_bytes;
+                task.out = sums.as<float>() + pair * tokens * 32;
+                table.bf16_tiles[static_cast<std::size_t>(type)](task);
+            }
+        }
+        benchmark::DoNotOptimize(sums.data());
+    }
+    const double macs = static_cast<double>(state.iterations()) * tokens * 2 * kPairs * kPanelRows * kCols;
+    state.counters["MAC/cycle"] = benchmark::Counter(macs / hz, benchmark::Counter::kIsRate);
+}
+
 void decode(benchmark::State& state, Isa isa, DType type) {
     const KernelTable& table = kernel_table(isa);
     const std::int64_t bytes = panel_bytes(type, kCols);
@@ -128,6 +164,10 @@ void register_all() {
             for (const int tokens : {1, 2, 4, 8, 16, 128, 512})
                 benchmark::RegisterBenchmark(fmt::format("prefill/{}/{}", suffix, tokens).c_str(),
                                              [=](benchmark::State& state) { prefill(state, isa, type, tokens); });
+            for (const int tokens : {32, 64, 128, 256, 512})
+                if (kernel_table(isa).bf16_tiles[static_cast<std::size_t>(type)] != nullptr)
+                    benchmark::RegisterBenchmark(fmt::format("tiles/{}/{}", suffix, tokens).c_str(),
+                                                 [=](benchmark::State& state) { tiles(state, isa, type, tokens); });
             benchmark::RegisterBenchmark(("decode/" + suffix).c_str(),
                                          [=](benchmark::State& state) { decode(state, isa, type); });
         }

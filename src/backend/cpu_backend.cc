@@ -50,7 +50,9 @@ private:
     struct Weight {
         PackedMatrix matrix;
         std::vector<float> vector;
-        bool multiplied = false;  // some product has used it: it counts for compute_type_name
+        // Some product has used it, in its own compute type or in bf16 tiles: it counts for compute_type_name.
+        bool multiplied = false;
+        bool in_tiles = false;
     };
     struct Buffer {
         std::string name;
@@ -61,8 +63,8 @@ private:
     Status grow(AlignedBuffer& buffer, std::int64_t floats);
     Rows rows(BufferId id);
     const float* vector(WeightId id) { return id.valid() ? weights_[id.index].vector.data() : nullptr; }
-    // The matrix as a product's operand, with scratch for `rows` tokens.
-    Result<const PackedMatrix*> operand(WeightId id);
+    // The matrix as an operand of a product of `tokens` rows, with scratch for it; `partner` is multiplied with it.
+    Result<const PackedMatrix*> operand(WeightId id, std::int64_t tokens, WeightId partner = {});
 
     Status run(const StepInput& input, const EmbedOp& op);
     Status run(const StepInput& input, const RmsNormOp& op);
@@ -149,10 +151,12 @@ Rows CpuBackend::rows(BufferId id) {
     return {buffer.data.as<float>(), row_stride(buffer.cols), buffer.cols};
 }
 
-Result<const PackedMatrix*> CpuBackend::operand(WeightId id) {
+Result<const PackedMatrix*> CpuBackend::operand(WeightId id, std::int64_t tokens, WeightId partner) {
     Weight& weight = weights_[id.index];
     FR_TRY(products_.prepare(weight.matrix, limits_.max_rows));
-    weight.multiplied = true;
+    const bool tiled = products_.in_tiles(weight.matrix, tokens) &&
+                       (!partner.valid() || products_.in_tiles(weights_[partner.index].matrix, tokens));
+    (tiled ? weight.in_tiles : weight.multiplied) = true;
     return &weight.matrix;
 }
 
@@ -192,8 +196,9 @@ Status CpuBackend::run(const StepInput& input, const RmsNormOp& op) {
 }
 
 Status CpuBackend::run(const StepInput& input, const QkvOp& op) {
+    const auto tokens = static_cast<std::int64_t>(input.tokens.size());
     const auto part = [&](WeightId weight, WeightId bias, BufferId buffer) -> Result<ProductPart> {
-        FR_ASSIGN(const PackedMatrix* matrix, operand(weight));
+        FR_ASSIGN(const PackedMatrix* matrix, operand(weight, tokens));
         const Rows out = rows(buffer);
         return ProductPart{matrix, vector(bias), out.data, out.stride};
     };
@@ -202,7 +207,7 @@ Status CpuBackend::run(const StepInput& input, const QkvOp& op) {
     FR_ASSIGN(parts[1], part(op.k, op.k_bias, op.k_out));
     FR_ASSIGN(parts[2], part(op.v, op.v_bias, op.v_out));
     const Rows in = rows(op.in);
-    products_.run(parts, Epilogue::kStore, in.data, in.stride, static_cast<std::int64_t>(input.tokens.size()));
+    products_.run(parts, Epilogue::kStore, in.data, in.stride, tokens);
     return {};
 }
 
@@ -217,30 +222,32 @@ Status CpuBackend::run(const StepInput& input, const AttentionOp& op) {
 }
 
 Status CpuBackend::run(const StepInput& input, const ProjectResidualOp& op) {
-    FR_ASSIGN(const PackedMatrix* matrix, operand(op.weight));
+    const auto tokens = static_cast<std::int64_t>(input.tokens.size());
+    FR_ASSIGN(const PackedMatrix* matrix, operand(op.weight, tokens));
     const Rows in = rows(op.in);
     const Rows out = rows(op.residual);
     const ProductPart part{matrix, vector(op.bias), out.data, out.stride};
-    products_.run({&part, 1}, Epilogue::kAdd, in.data, in.stride, static_cast<std::int64_t>(input.tokens.size()));
+    products_.run({&part, 1}, Epilogue::kAdd, in.data, in.stride, tokens);
     return {};
 }
 
 Status CpuBackend::run(const StepInput& input, const GateUpOp& op) {
+    const auto tokens = static_cast<std::int64_t>(input.tokens.size());
     std::array<ProductPart, 2> parts;
     const Rows in = rows(op.in);
     const Rows out = rows(op.out);
-    FR_ASSIGN(parts[0].matrix, operand(op.gate));
-    FR_ASSIGN(parts[1].matrix, operand(op.up));
+    FR_ASSIGN(parts[0].matrix, operand(op.gate, tokens, op.up));
+    FR_ASSIGN(parts[1].matrix, operand(op.up, tokens, op.gate));
     parts[0].out = out.data;
     parts[0].out_stride = out.stride;
-    products_.run(parts, Epilogue::kSiluMultiply, in.data, in.stride, static_cast<std::int64_t>(input.tokens.size()));
+    products_.run(parts, Epilogue::kSiluMultiply, in.data, in.stride, tokens);
     return {};
 }
 
 Status CpuBackend::run(const StepInput& input, const LogitsOp& op) {
     const auto count = static_cast<std::int64_t>(input.logits_rows.size());
     if (count == 0) return {};
-    FR_ASSIGN(const PackedMatrix* matrix, operand(op.weight));
+    FR_ASSIGN(const PackedMatrix* matrix, operand(op.weight, count));
     const Rows in = rows(op.in);
     const std::int64_t normed_stride = row_stride(in.cols);
     const std::int64_t logits_stride = row_stride(matrix->rows);
@@ -288,10 +295,12 @@ BackendMemory CpuBackend::memory() const {
 }
 
 std::string CpuBackend::compute_type_name() const {
-    const bool any = std::any_of(weights_.begin(), weights_.end(), [](const Weight& w) { return w.multiplied; });
+    const bool any =
+        std::any_of(weights_.begin(), weights_.end(), [](const Weight& w) { return w.multiplied || w.in_tiles; });
     std::string name;
     for (const std::string_view type : {"int8", "bf16", "f16", "f32"}) {
         const bool used = std::any_of(weights_.begin(), weights_.end(), [&](const Weight& w) {
+            if (w.in_tiles && type == "bf16") return true;
             return w.vector.empty() && (w.multiplied || !any) && w.matrix.compute_name() == type;
         });
         if (!used) continue;

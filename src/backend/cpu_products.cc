@@ -58,6 +58,7 @@ Status Products::grow(AlignedBuffer& buffer, std::int64_t bytes) {
 }
 
 Status Products::prepare(const PackedMatrix& matrix, std::int64_t tokens) {
+    FR_TRY(tiles_.prepare(matrix, tokens));
     workers_.resize(static_cast<std::size_t>(pool_.threads()));
     if (matrix.path == ProductPath::kInt8) {
         FR_TRY(grow(quants_, tokens * matrix.cols));
@@ -75,8 +76,8 @@ Status Products::prepare(const PackedMatrix& matrix, std::int64_t tokens) {
 }
 
 std::int64_t Products::scratch_bytes() const {
-    std::size_t bytes = quants_.size_bytes() + scales_.size_bytes() + sums_.size_bytes() + rounded_bf16_.size_bytes() +
-                        rounded_f16_.size_bytes();
+    std::size_t bytes = static_cast<std::size_t>(tiles_.scratch_bytes()) + quants_.size_bytes() + scales_.size_bytes() +
+                        sums_.size_bytes() + rounded_bf16_.size_bytes() + rounded_f16_.size_bytes();
     for (const WorkerScratch& worker : workers_)
         bytes += worker.tile.size_bytes() + worker.panel.size_bytes() + worker.packed.size_bytes();
 
@@ -104,6 +105,12 @@ void Products::prepare_rows(const Need& need, const Job& job, std::int64_t begin
 
 void Products::run(std::span<const ProductPart> parts, Epilogue epilogue, const float* in, std::int64_t in_stride,
                    std::int64_t tokens) {
+    const auto tiled = [&](const ProductPart& part) { return in_tiles(*part.matrix, tokens); };
+    if (std::ranges::all_of(parts, tiled)) return tiles_.run(parts, epilogue, in, in_stride, tokens);
+    if (epilogue != Epilogue::kSiluMultiply && std::ranges::any_of(parts, tiled)) {
+        for (const ProductPart& part : parts) run({&part, 1}, epilogue, in, in_stride, tokens);
+        return;
+    }
     Job job;
     job.parts = parts;
     job.epilogue = epilogue;

@@ -6,27 +6,14 @@
 #include <span>
 #include <vector>
 
-#include "backend/cpu_weights.h"
+#include "backend/product_part.h"
+#include "backend/tile_products.h"
 
 namespace frontier {
 
-// out[t][rows of matrix] = in[t] . matrix^T (+ bias)
-struct ProductPart {
-    const PackedMatrix* matrix = nullptr;
-    const float* bias = nullptr;  // [rows] or null
-    float* out = nullptr;         // [tokens][out_stride]
-    std::int64_t out_stride = 0;  // floats, at least rows rounded up to whole panels
-};
-
-enum class Epilogue : std::uint8_t {
-    kStore,        // out = product
-    kAdd,          // out += product
-    kSiluMultiply  // two parts of equal shape, gate and up: out of the first = silu(gate) * up
-};
-
 class Products {
 public:
-    Products(const KernelTable& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool) {}
+    Products(const KernelTable& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool), tiles_(kernels, pool) {}
 
     // Grows the scratch so that `tokens` rows of `matrix` can be multiplied. Memory is kept.
     Status prepare(const PackedMatrix& matrix, std::int64_t tokens);
@@ -34,6 +21,9 @@ public:
     // in: [tokens][in_stride]. All parts have as many columns. prepare() has been called for each of them.
     void run(std::span<const ProductPart> parts, Epilogue epilogue, const float* in, std::int64_t in_stride,
              std::int64_t tokens);
+
+    // Whether run() multiplies by this matrix in bf16 tiles; gate and up both or neither.
+    bool in_tiles(const PackedMatrix& matrix, std::int64_t tokens) const { return tiles_.takes(matrix, tokens); }
 
     std::int64_t scratch_bytes() const;
 
@@ -61,6 +51,7 @@ private:
 
     const KernelTable& kernels_;
     ThreadPool& pool_;
+    TileProducts tiles_;
     AlignedBuffer quants_;        // i8 [tokens][cols]
     AlignedBuffer scales_;        // f32 [tokens][cols / 32]
     AlignedBuffer sums_;          // [tokens][cols / 16], see Q8Activations

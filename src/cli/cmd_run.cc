@@ -22,7 +22,7 @@ struct RunFlags {
     bool parse_special = false;
     bool stats = false;
     bool live = false;
-    bool deterministic = false;  // every path is at present, see add_run_command
+    bool deterministic = false;
 };
 
 Result<std::string> prompt_text(const RunFlags& flags) {
@@ -151,6 +151,7 @@ Status run(const RunFlags& flags) {
                     "--no-chat), where the user's text never holds control tokens");
     LoadOptions options;
     options.max_logits_rows = 1;
+    options.deterministic = flags.deterministic;
     FR_ASSIGN(LoadedModel loaded, load_with_progress(flags.model, options));
     FR_ASSIGN(Request request, request_from_flags(flags.sampling, *loaded.source));
     if (!interactive) return run_once(flags, loaded, std::move(request));
@@ -173,10 +174,9 @@ void add_run_command(CLI::App& app, Action& chosen) {
                       "on a terminal: continue each line as plain text, without a template");
     command->add_flag("--parse-special", flags->parse_special,
                       "control tokens written out in the prompt count as such (not in a chat)");
-    // One numeric path serves every row count, and no sum depends on how work is cut, so there is nothing to switch
-    // yet: the flag states the promise that a faster path may not break.
+    // No sum depends on how work is cut; only amx has a second numeric path, for many rows, and the flag turns it off.
     command->add_flag("--deterministic", flags->deterministic,
-                      "output bits must not depend on threads, batch or chunks (at present they never do)");
+                      "output bits must not depend on threads, batch or chunks (on amx: runs as avx512)");
     command->add_flag("--stats", flags->stats,
                       "print the figures on stdout after the text (default: stderr of a terminal)");
     command->add_flag("--live", flags->live,

@@ -92,11 +92,14 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
     add_file_flags(command, flags);
     whole_numbers(command.add_option("-t,--threads", flags.threads, "worker threads (0: all physical cores)"), 0,
                   kMostThreads);
-    command.add_option("--isa", flags.isa, "instruction set: scalar, avx2, avx512 (default: the best of this machine)")
+    command
+        .add_option("--isa", flags.isa,
+                    "instruction set: scalar, avx2, avx512, amx (default: the best of this machine)")
         ->envname("FRONTIER_ISA");
     command
         .add_option("--dtype", flags.dtype,
-                    "what matrix products compute in: auto (int8 for quantised weights, f32 otherwise), f32 "
+                    "what matrix products compute in: auto (int8 for quantised weights, in long steps "
+                    "on amx bf16; f32 otherwise), f32 "
                     "(the reference: dequantises too); bf16, f16 (of unquantised weights only)")
         ->capture_default_str();
     command.add_option("--kv-type", flags.kv_type, "KV cache: f16 or f32")->capture_default_str();

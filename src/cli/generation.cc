@@ -49,8 +49,8 @@ Figures figures_of(const Generation& generation, const LoadedModel& loaded) {
     if (roofline.has_value()) {
         const auto known = [](double limit) { return limit > 0 ? std::optional(limit) : std::nullopt; };
         figures.gb_per_s_limit = known(roofline->read_gb_per_s(loaded.threads));
-        figures.gflops_limit =
-            known(arithmetic_limit_flops(*roofline, loaded.isa, compute_type, loaded.threads) * 1e-9);
+        figures.gflops_limit = known(
+            arithmetic_limit_flops(*roofline, loaded.isa, compute_type, loaded.threads, times.prefill_tokens) * 1e-9);
     }
     const auto share = [&](const char* test, double tokens_per_s, const StepCost& cost) {
         return roofline.has_value()

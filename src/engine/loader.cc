@@ -115,6 +115,8 @@ Result<LoadedModel> load_model(const LoadOptions& options) {
     const std::int64_t start_ns = now_ns();
     LoadedModel loaded;
     FR_ASSIGN(loaded.isa, choose_isa(options.isa));
+    // Steps of many tokens use other kernels on amx, with other roundings; without those kernels it is avx512.
+    if (options.deterministic && loaded.isa == Isa::kAmx) loaded.isa = Isa::kAvx512;
     FR_ASSIGN(const ComputeType compute, compute_type_from_name(options.dtype));
     FR_ASSIGN(const KvType kv_type, kv_type_from_name(options.kv_type));
     if (options.threads < 0 || options.threads > kMostThreads)

@@ -21,6 +21,7 @@ struct LoadOptions {
     bool repack = true;                 // see CpuBackendOptions
     bool pack_cache = false;            // keep packed weights in a file, see PackCache; nothing without repack
     std::int64_t pack_cache_bytes = 0;  // the most that all these files may take
+    bool deterministic = false;         // one numeric path for every row count: what amx adds is left out
     int threads = 0;                    // 0 = topology().default_threads
     std::int64_t context_tokens = -1;   // -1 = the trained context, at most kDefaultContextTokens; 0 = the trained
     std::int32_t sequences = 1;         // the cache holds this many contexts

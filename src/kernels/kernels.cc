@@ -45,6 +45,13 @@ KernelTable avx512_table(const CpuFeatures& features) {
     return table;
 }
 
+KernelTable amx_table(const CpuFeatures& features) {
+    KernelTable table = avx512_table(features);
+    table.isa = Isa::kAmx;
+    amx::fill_matmul_tiles(table);
+    return table;
+}
+
 // Rows the host lacks stay empty: a fill function already contains instructions of its set.
 std::array<KernelTable, kIsaCount> make_tables() {
     const CpuFeatures& features = cpu_features();
@@ -52,6 +59,7 @@ std::array<KernelTable, kIsaCount> make_tables() {
     tables[0] = scalar_table();
     if (features.avx2) tables[1] = avx2_table();
     if (features.avx512) tables[2] = avx512_table(features);
+    if (is_supported(Isa::kAmx)) tables[3] = amx_table(features);
     return tables;
 }
 

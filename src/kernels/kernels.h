@@ -4,6 +4,7 @@
 // sums are exact integers, and a row's result is accumulated in f32 over blocks in ascending k by fused multiply-adds,
 // lanes holding output rows; scalar/matmul_int8.cc spells the roundings out. So every ISA gives the same bits.
 // Float path: f32 multiply-adds in ascending k; the scalar ISA accumulates in f64 and is the definition of correct.
+// Tile path: weights and activations rounded to bf16 (nearest even), their products summed in f32.
 #pragma once
 
 #include <cstddef>
@@ -51,6 +52,28 @@ struct AttentionTask {
 };
 std::int64_t attention_scratch_floats(int query_rows_times_heads, int head_dim);
 
+// Tile kernels pay for unpacking a panel once per call: from this many tokens on that is worth it. Counted in
+// instructions: for fewer, the integer kernels are done before the unpacking is.
+inline constexpr std::int64_t kTileTokens = 32;
+inline constexpr int kTileBlockK = 256;  // columns of one call at most: the block of a K type
+inline constexpr std::int64_t kTileScratchBytes = 2 * kPanelRows * kTileBlockK * 2;
+
+// One or two consecutive panels times many tokens over a stretch of columns.
+struct TileTask {
+    const std::byte* panels = nullptr;
+    int panel_count = 1;           // 1 or 2: 16 or 32 outputs
+    std::int64_t panel_bytes = 0;  // from one panel to the next
+    std::int64_t first_k = 0;      // a multiple of kTileBlockK
+    int k_count = 0;               // 1..kTileBlockK; a multiple of 32 unless the panel ends here
+    // bf16 [tokens][activation_stride], from column 0 on; zeros after the last column up to a multiple of 32.
+    const std::uint16_t* activations = nullptr;
+    std::int64_t activation_stride = 0;  // elements
+    int tokens = 0;
+    float* out = nullptr;  // [tokens][out_stride]: first_k 0 stores, any other adds. Nothing else is written.
+    std::int64_t out_stride = 0;
+    std::byte* scratch = nullptr;  // kTileScratchBytes, 64-byte aligned
+};
+
 struct KernelTable {
     Isa isa = Isa::kScalar;
 
@@ -63,6 +86,13 @@ struct KernelTable {
     // Indexed by DType. Plain arrays, because the per-ISA files that fill them must not instantiate library templates.
     Int8PanelsFn int8_panels[kDTypeCount] = {};    // null: no integer kernel, use dequantize_panel + F32
     FloatPanelsFn float_panels[kDTypeCount] = {};  // F32, F16, BF16; null for the quantised types
+
+    // Null: no tile kernel for this type, or none on this ISA.
+    using Bf16TilesFn = void (*)(const TileTask& task);
+    Bf16TilesFn bf16_tiles[kDTypeCount] = {};
+    // One token for the tile kernels: x[cols] to bf16, followed by zeros up to a multiple of 32. NaN stays NaN. Null
+    // where there are no tile kernels.
+    void (*round_bf16)(const float* x, std::int64_t cols, std::uint16_t* out) = nullptr;
 
     // One token: x[cols] to quants[cols], scales[cols / 32], sums[cols / 16]. A NaN or infinite x makes its block's
     // scale NaN, so that the fault reaches the logits.

@@ -9,7 +9,7 @@ namespace frontier {
 
 // Runs `iterations` rounds of independent chains, enough of them to cover the latency; returns the operations done (a
 // multiply-add is two). *sink receives the sum of the accumulators' 64-bit words: every 32-bit lane holds 60
-// (int8), 1.0F (f32) or 2.0F (bf16) for each round.
+// (int8), 1.0F (f32), 2.0F (bf16) or 32.0F (bf16 tiles) for each round.
 using PeakLoop = double (*)(std::int64_t iterations, std::uint64_t* sink);
 
 // Sums the bytes' 64-bit words as `streams` sequential streams of equal length read in turn. bytes: a multiple of
@@ -36,5 +36,9 @@ double peak_int8_vnni(std::int64_t iterations, std::uint64_t* sink);  // vpdpbus
 double peak_bf16(std::int64_t iterations, std::uint64_t* sink);       // vdpbf16ps; needs avx512_bf16
 std::uint64_t read_words(const std::byte* data, std::int64_t bytes, int streams);
 }  // namespace avx512
+
+namespace amx {
+double peak_bf16(std::int64_t iterations, std::uint64_t* sink);  // tdpbf16ps; needs Isa::kAmx
+}  // namespace amx
 
 }  // namespace frontier

@@ -62,6 +62,7 @@ private:
 
 ReadLoop best_read_loop() {
     switch (best_isa()) {
+        case Isa::kAmx:
         case Isa::kAvx512:
             return avx512::read_words;
         case Isa::kAvx2:
@@ -91,6 +92,7 @@ std::vector<PeakCase> peak_cases() {
         cases.push_back({Isa::kAvx512, "int8_dot", features.avx512_vnni ? avx512::peak_int8_vnni : avx512::peak_int8});
         if (features.avx512_bf16) cases.push_back({Isa::kAvx512, "bf16_dot", avx512::peak_bf16});
     }
+    if (is_supported(Isa::kAmx)) cases.push_back({Isa::kAmx, "bf16_tile", amx::peak_bf16});
     return cases;
 }
 

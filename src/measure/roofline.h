@@ -24,7 +24,7 @@ struct BandwidthPoint {
 
 struct ArithmeticPoint {
     Isa isa = Isa::kScalar;
-    std::string operation;  // "f32_fma", "int8_dot", "bf16_dot"
+    std::string operation;  // "f32_fma", "int8_dot", "bf16_dot", "bf16_tile" (the only one of kAmx)
     int threads = 1;
     double gflops = 0;  // multiply-add = 2 operations, all threads together
 };
@@ -60,7 +60,7 @@ bool is_full_extent(const RooflineOptions& options);
 Result<Roofline> measure_roofline(const RooflineOptions& options);
 
 // The whole document, with the figures most looked for at the top: read_gb_per_s, then ISA_f32_tflops, ISA_int8_tops
-// (and avx512_bf16_tflops) for each ISA, all with the largest measured number of threads.
+// (and avx512_bf16_tflops) for each ISA, of amx amx_bf16_tflops alone, all with the largest measured number of threads.
 Json roofline_to_json(const Roofline& roofline);
 // The inverse; kBadInput for anything that roofline_to_json did not write.
 Result<Roofline> roofline_from_json(const Json& document, std::string_view where);

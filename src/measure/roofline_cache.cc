@@ -116,7 +116,7 @@ Json roofline_to_json(const Roofline& roofline) {
         };
         add("_f32_tflops", "f32_fma");
         add("_int8_tops", "int8_dot");
-        add("_bf16_tflops", "bf16_dot");
+        add("_bf16_tflops", isa == Isa::kAmx ? "bf16_tile" : "bf16_dot");
     }
     document["bandwidth"] = Json::array();
     for (const BandwidthPoint& point : roofline.bandwidth) {

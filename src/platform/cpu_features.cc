@@ -14,7 +14,7 @@
 namespace frontier {
 namespace {
 
-constexpr std::array<std::string_view, kIsaCount> kIsaNames = {"scalar", "avx2", "avx512"};
+constexpr std::array<std::string_view, kIsaCount> kIsaNames = {"scalar", "avx2", "avx512", "amx"};
 
 #if defined(__x86_64__)
 
@@ -106,18 +106,6 @@ CpuFeatures detect() {
 
 #endif
 
-bool is_supported(Isa isa) {
-    switch (isa) {
-        case Isa::kScalar:
-            return true;
-        case Isa::kAvx2:
-            return cpu_features().avx2;
-        case Isa::kAvx512:
-            return cpu_features().avx512;
-    }
-    return false;
-}
-
 std::string list_supported() {
     std::string list;
     for (const Isa isa : supported_isas()) {
@@ -143,6 +131,21 @@ std::optional<Isa> isa_from_name(std::string_view name) {
         if (kIsaNames[static_cast<std::size_t>(i)] == name) return static_cast<Isa>(i);
     }
     return std::nullopt;
+}
+
+bool is_supported(Isa isa) {
+    const CpuFeatures& features = cpu_features();
+    switch (isa) {
+        case Isa::kScalar:
+            return true;
+        case Isa::kAvx2:
+            return features.avx2;
+        case Isa::kAvx512:
+            return features.avx512;
+        case Isa::kAmx:
+            return features.amx_bf16 && features.avx512_bf16;
+    }
+    return false;
 }
 
 Isa best_isa() {

@@ -11,9 +11,9 @@
 namespace frontier {
 
 // Ordered: a later one includes the earlier ones. `kAvx512` means F, BW, DQ and VL; VNNI and BF16 are used where
-// present.
-enum class Isa { kScalar, kAvx2, kAvx512 };
-inline constexpr int kIsaCount = 3;
+// present. `kAmx` means bf16 tiles, with AVX-512 BF16.
+enum class Isa { kScalar, kAvx2, kAvx512, kAmx };
+inline constexpr int kIsaCount = 4;
 
 struct CpuFeatures {
     bool avx2 = false;  // with FMA, F16C and BMI2, and ymm state enabled by the OS (xgetbv)
@@ -28,8 +28,9 @@ struct CpuFeatures {
 
 const CpuFeatures& cpu_features();  // detected once, thread-safe
 
-std::string_view isa_name(Isa isa);  // "scalar", "avx2", "avx512"
+std::string_view isa_name(Isa isa);  // "scalar", "avx2", "avx512", "amx"
 std::optional<Isa> isa_from_name(std::string_view name);
+bool is_supported(Isa isa);
 Isa best_isa();
 std::vector<Isa> supported_isas();  // ascending, begins with kScalar
 

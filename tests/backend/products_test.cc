@@ -26,6 +26,12 @@ double activation_step(const PackedMatrix& matrix) {
     return matrix.activations == DType::kF16 ? 0x1p-11 : 0;
 }
 
+// Steps of many tokens go through bf16 tiles where the instruction set has them.
+bool in_tiles(const PackedMatrix& matrix, std::int64_t tokens, Isa isa) {
+    ThreadPool pool(1);
+    return Products(kernel_table(isa), pool).in_tiles(matrix, tokens);
+}
+
 struct Input {
     Input(std::int64_t tokens, std::int64_t cols, std::uint64_t seed)
         : stride(cols + 5), values(static_cast<std::size_t>(tokens * stride), kNaN) {
@@ -82,14 +88,15 @@ TEST_P(ProductsTest, MatchesDoubles) {
                                  << matrix.compute_name() << " rows " << rows << " tokens " << tokens);
                     const Input input(tokens, cols, 5);
                     const std::vector<float> out = multiply(matrix, bias.data(), input, tokens, isa_, 2);
-                    // Weights of another float type are rounded to it too.
+                    // Weights of another float type are rounded to it too, and quantised ones in tiles.
                     const bool converted = matrix.type != type;
-                    const double step = activation_step(matrix) * (converted ? 2.01 : 1);
+                    const bool tiles = in_tiles(matrix, tokens, isa_);
+                    const bool int8 = matrix.path == ProductPath::kInt8 && !tiles;
+                    const double step = tiles ? 2.01 * 0x1p-8 : activation_step(matrix) * (converted ? 2.01 : 1);
                     for (std::int64_t t = 0; t < tokens; ++t) {
                         for (std::int64_t r = 0; r < rows; ++r) {
                             const double expected = dot(weights.row(r), input.row(t), cols) + bias[r];
-                            const double bound = product_bound(weights.row(r), input.row(t), cols, step,
-                                                               matrix.path == ProductPath::kInt8) +
+                            const double bound = product_bound(weights.row(r), input.row(t), cols, step, int8) +
                                                  std::abs(expected) * 0x1p-23;
                             ASSERT_NEAR(out[t * panel_stride(rows) + r], expected, bound) << t << " " << r;
                         }
@@ -131,23 +138,26 @@ TEST_P(ProductsTest, ThreadsDoNotChangeBits) {
             ASSERT_EQ(std::memcmp(one.data(), many.data(), one.size() * sizeof(float)), 0)
                 << dtype_name(type) << " " << threads;
         }
+        const bool tiles = in_tiles(matrix, tokens, isa_);
+        const bool int8 = matrix.path == ProductPath::kInt8 && !tiles;
         for (std::int64_t t = 0; t < tokens; t += 29) {  // and every row is right
             for (std::int64_t r = 0; r < rows; r += 31) {
                 ASSERT_NEAR(one[t * panel_stride(rows) + r], dot(weights.row(r), input.row(t), cols),
-                            product_bound(weights.row(r), input.row(t), cols, 0, matrix.path == ProductPath::kInt8));
+                            product_bound(weights.row(r), input.row(t), cols, tiles ? 2.01 * 0x1p-8 : 0, int8));
             }
         }
     }
 }
 
 TEST_P(ProductsTest, BatchedInt8EqualsOneByOne) {
+    const std::int64_t tokens = isa_ == Isa::kAmx ? kTileTokens - 1 : 70;
     for (const DType type : {DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K}) {
         const TestTensor weights = random_tensor("w", type, {48, 512}, 31);
         const PackedMatrix matrix = pack(weights, ComputeType::kAuto, isa_, pool_);
         if (matrix.path != ProductPath::kInt8) continue;
-        const Input input(70, 512, 8);
-        const std::vector<float> together = multiply(matrix, nullptr, input, 70, isa_, 2);
-        for (std::int64_t t = 0; t < 70; ++t) {
+        const Input input(tokens, 512, 8);
+        const std::vector<float> together = multiply(matrix, nullptr, input, tokens, isa_, 2);
+        for (std::int64_t t = 0; t < tokens; ++t) {
             Input single(1, 512, 8);
             std::copy_n(input.row(t), 512, single.values.begin());
             const std::vector<float> alone = multiply(matrix, nullptr, single, 1, isa_, 2);
@@ -209,7 +219,8 @@ TEST_P(ProductsTest, AddsToTheResidual) {
 TEST_P(ProductsTest, GateAndUpAreFused) {
     const std::int64_t rows = 50;
     const std::int64_t cols = 96;
-    for (const std::int64_t tokens : {1, 140}) {
+    // On amx a gate in tiles and an up without would each take another path alone than together.
+    for (const std::int64_t tokens : {1, isa_ == Isa::kAmx ? 31 : 140}) {
         const PackedMatrix gate =
             pack(random_tensor("g", DType::kQ8_0, {rows, cols}, 4), ComputeType::kAuto, isa_, pool_);
         const PackedMatrix up = pack(random_tensor("u", DType::kF32, {rows, cols}, 5), ComputeType::kAuto, isa_, pool_);

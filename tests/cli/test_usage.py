@@ -82,7 +82,7 @@ class Usage(Expect, unittest.TestCase):
     def test_unavailable_isa_is_named(self):
         self.assert_error(frontier("run", TINY, "-p", "a", "-n", "1", "--isa", "sse9"), USAGE, "isa")
         self.assert_error(frontier("run", TINY, "-p", "a", "-n", "1", env={"FRONTIER_ISA": "sse9"}), USAGE, "isa")
-        missing = sorted({"avx2", "avx512"} - set(host_isas()))
+        missing = sorted({"avx2", "avx512", "amx"} - set(host_isas()))
         for isa in missing:
             self.assert_error(frontier("run", TINY, "-p", "a", "-n", "1", "--isa", isa), USAGE, "isa", isa)
 

@@ -29,7 +29,7 @@ class Emulated(Expect, unittest.TestCase):
                             self.assertEqual(row["token_ids"][:steps], prompt["greedy_ids"][:steps])
 
     def test_an_instruction_set_the_cpu_lacks_is_refused(self):
-        for cpu, isa in (("Nehalem", "avx2"), ("Nehalem", "avx512"), ("Haswell", "avx512")):
+        for cpu, isa in (("Nehalem", "avx2"), ("Nehalem", "avx512"), ("Haswell", "avx512"), ("Haswell", "amx")):
             outcome = self.run_on(cpu, "run", model("stories260K-f32.gguf"), "-p", "x", "-n", "1", "--isa", isa)
             self.assert_error(outcome, USAGE, "isa", isa)
 

@@ -98,3 +98,9 @@ int emulated_reduce_add_epi32(__m512i v) {
 #define FR_AVX512_NAMESPACE avx512_emulated_vnni
 #define FR_AVX512_VNNI 1
 #include "kernels/avx512/matmul_int8.cc"
+
+// The AMX kernels: AVX-512 as above around tiles in plain C++.
+#define FR_AMX_EMULATED
+#define FR_AMX_NAMESPACE amx_emulated
+#include "amx_tiles_emulated.h"
+#include "kernels/amx/matmul_tiles.cc"

@@ -22,8 +22,10 @@ inline std::ostream& operator<<(std::ostream& out, const KernelRow& row) {
     return out << row.name;
 }
 
-// scalar, avx2, avx512, avx512_emulated, avx512_vnni_emulated. The emulated rows hold matmul and quantize_q8 only.
+// scalar, avx2, avx512, amx, avx512_emulated, avx512_vnni_emulated. The emulated rows hold matmul and quantize_q8 only.
 const std::vector<KernelRow>& kernel_rows();
+// Those with tile kernels: amx, the same compiled with -O2 and with -O3, amx_emulated.
+const std::vector<KernelRow>& tile_rows();
 
 class KernelTest : public testing::TestWithParam<KernelRow> {
 protected:

@@ -22,6 +22,12 @@ TEST(KernelTableTest, EverySupportedSetFillsItsOwnRow) {
             ASSERT_NE(table.int8_panels[i], nullptr) << isa_name(isa);
             EXPECT_EQ(table.int8_panels[i] == scalar.int8_panels[i], isa == Isa::kScalar);
         }
+        const bool tiles = isa == Isa::kAmx;
+        EXPECT_EQ(table.round_bf16 != nullptr, tiles);
+        for (const DType type : {DType::kBF16, DType::kQ4_0, DType::kQ8_0, DType::kQ4_K, DType::kQ6_K})
+            EXPECT_EQ(table.bf16_tiles[static_cast<std::size_t>(type)] != nullptr, tiles) << isa_name(isa);
+        for (const DType type : {DType::kF32, DType::kF16})
+            EXPECT_EQ(table.bf16_tiles[static_cast<std::size_t>(type)], nullptr) << "their values do not fit bf16";
         EXPECT_EQ(table.quantize_q8 == scalar.quantize_q8, isa == Isa::kScalar);
         EXPECT_EQ(table.rms_norm == scalar.rms_norm, isa == Isa::kScalar);
         EXPECT_EQ(table.attention == scalar.attention, isa == Isa::kScalar);

@@ -68,6 +68,11 @@ TEST(PeakLoops, Avx512Bf16) {
     expect_float(avx512::peak_bf16, 4, 2.0F);
 }
 
+TEST(PeakLoops, AmxBf16) {
+    if (!is_supported(Isa::kAmx)) GTEST_SKIP() << "no AMX here";
+    expect_float(amx::peak_bf16, 64, 32.0F);  // 32 products to each sum
+}
+
 void expect_reads(ReadLoop loop) {
     for (const int streams : {1, 2, 3, 4, 8}) {
         for (const int steps : {1, 2, 7}) {

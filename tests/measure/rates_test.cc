@@ -27,6 +27,27 @@ TEST(RooflineShare, FollowsTheDefinitions) {
     EXPECT_FALSE(roofline_share_of(roofline, "prefill", 1, 5, cost, Isa::kScalar, "int8", 1).has_value());
 }
 
+// Steps of 32 tokens and more meet the peak of the tiles, where bf16 is what they computed in; all else that of avx512.
+TEST(RooflineShare, OfTiles) {
+    Roofline roofline;
+    roofline.bandwidth = {{1, "DRAM", 1, 10}};
+    roofline.arithmetic = {{Isa::kAvx512, "int8_dot", 1, 100}, {Isa::kAmx, "bf16_tile", 1, 1000}};
+    const auto share = [&](const char* test, std::int64_t batch, const char* compute, std::int64_t step_tokens) {
+        const StepCost cost{.bytes = 1e6, .flops = 1e9, .step_tokens = step_tokens};
+        return roofline_share_of(roofline, test, batch, 25, cost, Isa::kAmx, compute, 1).value();
+    };
+    EXPECT_DOUBLE_EQ(share("prefill", 1, "int8+bf16", 512), 0.025);
+    EXPECT_DOUBLE_EQ(share("prefill", 1, "bf16", 32), 0.025);
+    EXPECT_DOUBLE_EQ(share("prefill", 2, "int8+bf16", 16), 0.025);
+    EXPECT_DOUBLE_EQ(share("prefill", 1, "int8+bf16", 31), 0.25);
+    EXPECT_DOUBLE_EQ(share("prefill", 1, "int8", 512), 0.25);
+    EXPECT_DOUBLE_EQ(share("decode", 16, "int8+bf16", 1), 0.25);
+    EXPECT_DOUBLE_EQ(share("decode", 64, "int8+bf16", 1), 0.025);
+    roofline.arithmetic.pop_back();  // measured before there were tiles: unknown
+    const StepCost cost{.bytes = 1e6, .flops = 1e9, .step_tokens = 512};
+    EXPECT_FALSE(roofline_share_of(roofline, "prefill", 1, 25, cost, Isa::kAmx, "int8+bf16", 1).has_value());
+}
+
 // A count that was not measured has no share, whatever the arithmetic says.
 TEST(RooflineShare, IsAbsentWithoutAMeasuredBandwidth) {
     Roofline roofline;

@@ -24,8 +24,10 @@ Roofline sample() {
     roofline.machine = machine_key();
     roofline.bandwidth = {
         {1, "L2", 1 << 18, 60}, {1, "DRAM", 1 << 28, 10}, {2, "DRAM", 1 << 28, 18}, {4, "DRAM", 1 << 28, 25}};
-    roofline.arithmetic = {
-        {Isa::kScalar, "f32_fma", 1, 20}, {Isa::kAvx2, "int8_dot", 1, 100}, {Isa::kAvx2, "int8_dot", 4, 350}};
+    roofline.arithmetic = {{Isa::kScalar, "f32_fma", 1, 20},
+                           {Isa::kAvx2, "int8_dot", 1, 100},
+                           {Isa::kAvx2, "int8_dot", 4, 350},
+                           {Isa::kAmx, "bf16_tile", 1, 3000}};
     return roofline;
 }
 
@@ -59,6 +61,7 @@ TEST(RooflineJson, RoundTripsAndLeadsWithTheSummary) {
     EXPECT_EQ(json["read_gb_per_s"], 25.0);
     EXPECT_DOUBLE_EQ(json["avx2_int8_tops"].get<double>(), 0.35);
     EXPECT_DOUBLE_EQ(json["scalar_f32_tflops"].get<double>(), 0.02);
+    EXPECT_DOUBLE_EQ(json["amx_bf16_tflops"].get<double>(), 3);
     EXPECT_FALSE(json.contains("avx512_f32_tflops"));
     const Result<Roofline> back = roofline_from_json(json, "test");
     ASSERT_TRUE(back.has_value()) << back.error().text;
@@ -208,6 +211,10 @@ TEST(MeasureRoofline, GivesAPositiveFigureForEveryPoint) {
     for (const int threads : {1, 2}) {
         EXPECT_GT(measured->read_gb_per_s(threads), 0);
         for (const Isa isa : supported_isas()) {
+            if (isa == Isa::kAmx) {
+                EXPECT_GT(measured->gflops(isa, "bf16_tile", threads), 0);
+                continue;
+            }
             EXPECT_GT(measured->gflops(isa, "f32_fma", threads), 0) << isa_name(isa);
             EXPECT_GT(measured->gflops(isa, "int8_dot", threads), 0) << isa_name(isa);
         }

@@ -42,6 +42,9 @@ TEST(CpuFeatures, AgreesWithTheKernel) {
                                    kernel_lists("avx512vl"));
     EXPECT_EQ(features.avx512_vnni, kernel_lists("avx512_vnni"));
     EXPECT_EQ(features.avx512_bf16, kernel_lists("avx512_bf16"));
+    // The permission may be missing although the kernel lists the tiles.
+    EXPECT_TRUE(!features.amx_bf16 || (kernel_lists("amx_tile") && kernel_lists("amx_bf16")));
+    EXPECT_EQ(is_supported(Isa::kAmx), features.amx_bf16 && features.avx512_bf16);
 }
 
 TEST(CpuFeatures, LaterSetsIncludeEarlierOnes) {
