@@ -1,9 +1,9 @@
 // What each instruction set contributes to the kernel table. Internal to src/kernels.
 //
-// A file in avx2/, avx512/ or amx/ is compiled with that set's flags, so everything it defines besides its fill function is
-// in an anonymous namespace, and it instantiates nothing from the standard library and calls no inline function of
-// a header: the linker must never pick an AVX-512 copy of such a function for baseline code. tools/check_isa_symbols.sh
-// looks at the objects. A fill function may be called only when the host has the set.
+// A file in avx2/, avx512/ or amx/ is compiled with that set's flags, so everything it defines besides its fill
+// function is in an anonymous namespace, and it instantiates nothing from the standard library and calls no inline
+// function of a header: the linker must never pick an AVX-512 copy of such a function for baseline code.
+// tools/check_symbols.py looks at the objects. A fill function may be called only when the host has the set.
 #pragma once
 
 #include "kernels/kernels.h"
