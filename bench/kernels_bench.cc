@@ -3,8 +3,6 @@
 //     is that of a chain of dependent additions timed beside it (the nominal frequency says little)
 //   tiles/<isa>/<type>/<tokens>: the same in bf16 tiles, unpacking included
 //   decode/<isa>/<type>: one token, weights far larger than the last-level cache; GB/s of weights
-#include <ctime>
-
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -12,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cycles.h"
 #include "kernels/kernels.h"
 #include "platform/memory.h"
 #include "tensor/random_blocks.h"
@@ -21,29 +20,6 @@ namespace {
 
 constexpr std::int64_t kCols = 2048;
 constexpr int kDecodePanels = 4;  // of one call
-
-double thread_seconds() {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-// Cycles per second of CPU time: the best of several short chains.
-double cycles_per_second() {
-    double best = 0;
-    for (int repeat = 0; repeat < 20; ++repeat) {
-        constexpr int kAdds = 1'000'000;
-        std::uint64_t x = 1;
-        const double start = thread_seconds();
-        for (int i = 0; i < kAdds / 10; ++i)
-            asm volatile(
-                "add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n"
-                "add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n"
-                : "+r"(x));
-        best = std::max(best, kAdds / (thread_seconds() - start));
-    }
-    return best;
-}
 
 std::vector<std::byte> random_panels(DType type, std::int64_t panels) {
     const std::int64_t bytes = panel_bytes(type, kCols);
