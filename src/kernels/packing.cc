@@ -26,12 +26,52 @@ std::byte* put_f16(const BlockRows& blocks, int offset, std::byte* out) {
     return out + 2 * kPanelRows;
 }
 
-// Transposes `words` 4-byte words of 16 rows.
-std::byte* put_words(const BlockRows& blocks, int offset, int words, std::byte* out) {
-    for (int w = 0; w < words; ++w)
-        for (int row = 0; row < kPanelRows; ++row)
-            std::memcpy(out + 4 * (w * kPanelRows + row), blocks[row] + offset + 4 * w, 4);
-    return out + 4L * words * kPanelRows;
+// 16 bytes as the compiler's own vector type: SSE2, which every x86-64 has.
+using Bytes16 = std::uint8_t __attribute__((vector_size(16)));
+using Words4 = std::uint32_t __attribute__((vector_size(16)));
+using Lanes16 = std::array<Bytes16, kPanelRows>;  // four words of each of 16 rows
+
+Bytes16 bytes16_at(const std::byte* data) {
+    Bytes16 value;
+    std::memcpy(&value, data, sizeof value);
+    return value;
+}
+
+// Word w of every row to out[w][16 rows]: 4x4 words at a time, 16-byte stores instead of 4-byte ones.
+std::byte* put_lanes(const Lanes16& rows, std::byte* out) {
+    for (int row = 0; row < kPanelRows; row += 4) {
+        const auto a = reinterpret_cast<Words4>(rows[row]);
+        const auto b = reinterpret_cast<Words4>(rows[row + 1]);
+        const auto c = reinterpret_cast<Words4>(rows[row + 2]);
+        const auto d = reinterpret_cast<Words4>(rows[row + 3]);
+        const Words4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+        const Words4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+        const Words4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+        const Words4 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+        const std::array<Words4, 4> words = {__builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5),
+                                             __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7),
+                                             __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5),
+                                             __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+        for (int w = 0; w < 4; ++w) std::memcpy(out + 4 * (w * kPanelRows + row), &words[w], sizeof(Words4));
+    }
+    return out + 16L * kPanelRows;
+}
+
+// Transposes `words` 4-byte words of 16 rows, a multiple of four.
+std::byte* put_words(const BlockRows& blocks, std::int64_t offset, std::int64_t words, std::byte* out) {
+    for (std::int64_t w = 0; w < words; w += 4) {
+        Lanes16 lanes;
+        for (int row = 0; row < kPanelRows; ++row) lanes[row] = bytes16_at(blocks[row] + offset + 4 * w);
+        out = put_lanes(lanes, out);
+    }
+    return out;
+}
+
+// 32 four-bit values from 32 bytes, at `shift` 0 or 4 of each: the nibbles of value i and 16 + i meet in one byte.
+Bytes16 paired_nibbles(const std::byte* from, int shift) {
+    const Bytes16 low = bytes16_at(from);
+    const Bytes16 high = bytes16_at(from + 16);
+    return shift == 0 ? (low & 15) | high << 4 : low >> 4 | (high & 0xF0);
 }
 
 void pack_q4_0(const BlockRows& blocks, std::byte* out) {
@@ -58,37 +98,31 @@ std::byte* put_scales_and_mins(const BlockRows& blocks, std::byte* out) {
     return out + 16L * kPanelRows;
 }
 
-// Nibbles of sub-block j (0..7) of one row of Q4_K or Q5_K: `from` holds the block's nibbles, of which a sub-block is
-// one of 32 bytes; bytes i and 16 + i of it meet in one.
-void put_k_nibbles(const std::byte* from, int j, std::byte* to) {
-    from += j / 2 * 32;
-    const int shift = j % 2 * 4;
-    for (int i = 0; i < 16; ++i) {
-        const unsigned low = u8_at(from, i) >> shift & 15U;
-        const unsigned high = u8_at(from, 16 + i) >> shift & 15U;
-        to[i / 4 * 64 + i % 4] = static_cast<std::byte>(low | high << 4);
-    }
+// Nibbles of sub-block j (0..7) of Q4_K or Q5_K, whose nibbles begin at `offset`: one of each of 32 bytes.
+std::byte* put_k_nibbles(const BlockRows& blocks, int offset, int j, std::byte* out) {
+    Lanes16 lanes;
+    for (int row = 0; row < kPanelRows; ++row)
+        lanes[row] = paired_nibbles(blocks[row] + offset + j / 2 * 32, j % 2 * 4);
+    return put_lanes(lanes, out);
 }
 
 void pack_q4_k(const BlockRows& blocks, std::byte* out) {
     out = put_scales_and_mins(blocks, out);
-    for (int row = 0; row < kPanelRows; ++row)
-        for (int j = 0; j < 8; ++j) put_k_nibbles(blocks[row] + 16, j, out + j * kNibblesBytes + 4 * row);
+    for (int j = 0; j < 8; ++j) out = put_k_nibbles(blocks, 16, j, out);
 }
 
 void pack_q5_k(const BlockRows& blocks, std::byte* out) {
     out = put_scales_and_mins(blocks, out);
-    for (int row = 0; row < kPanelRows; ++row) {
-        const std::byte* high = blocks[row] + 16;  // bit j of byte i belongs to element i of sub-block j
-        for (int j = 0; j < 8; ++j) {
-            std::byte* to = out + j * (kNibblesBytes + kBitsBytes) + 4 * row;
-            put_k_nibbles(blocks[row] + 48, j, to);
-            for (int i = 0; i < 4; ++i) {
-                unsigned bits = 0;
-                for (int w = 0; w < 8; ++w) bits |= (u8_at(high, 4 * w + i) >> j & 1U) << w;
-                to[kNibblesBytes + i] = static_cast<std::byte>(bits);
-            }
+    for (int j = 0; j < 8; ++j) {
+        out = put_k_nibbles(blocks, 48, j, out);
+        for (int row = 0; row < kPanelRows; ++row) {
+            std::array<std::uint32_t, 8> high;  // bit j of byte i belongs to element i of sub-block j
+            std::memcpy(high.data(), blocks[row] + 16, sizeof high);
+            std::uint32_t bits = 0;
+            for (int w = 0; w < 8; ++w) bits |= (high[w] >> j & 0x01010101U) << w;
+            std::memcpy(out + 4 * row, &bits, 4);
         }
+        out += kBitsBytes;
     }
 }
 
@@ -97,18 +131,24 @@ void pack_q6_k(const BlockRows& blocks, std::byte* out) {
     for (int group = 0; group < 16; ++group)
         for (int row = 0; row < kPanelRows; ++row) out[group * kPanelRows + row] = blocks[row][192 + group];
     out += 16L * kPanelRows;
-    for (int row = 0; row < kPanelRows; ++row) {
-        for (int j = 0; j < 8; ++j) {
-            std::array<unsigned, 32> q;
-            for (int i = 0; i < 32; ++i) q[i] = q6_k_quant(blocks[row], 32 * j + i);
-            std::byte* nibbles = out + j * (kNibblesBytes + kPairsBytes) + 4 * row;
-            std::byte* pairs = nibbles + kNibblesBytes;
-            for (int i = 0; i < 16; ++i)
-                nibbles[i / 4 * 64 + i % 4] = static_cast<std::byte>((q[i] & 15) | (q[16 + i] & 15) << 4);
-            for (int i = 0; i < 8; ++i)  // k = 4 (2 s + h) + j: i = 4 h + j
-                pairs[i / 4 * 64 + i % 4] =
-                    static_cast<std::byte>(q[i] >> 4 | q[8 + i] >> 4 << 2 | q[16 + i] >> 4 << 4 | q[24 + i] >> 4 << 6);
+    for (int j = 0; j < 8; ++j) {
+        // ql: sub-blocks 0 and 1 of each four lie in the low nibbles of 64 bytes, 2 and 3 in the high ones.
+        const int low = j / 4 * 64 + j % 2 * 32;
+        Lanes16 lanes;
+        for (int row = 0; row < kPanelRows; ++row) lanes[row] = paired_nibbles(blocks[row] + low, j % 4 / 2 * 4);
+        out = put_lanes(lanes, out);
+        // qh: 32 bytes for each four sub-blocks, two bits each; eight values at a time in a 64-bit word.
+        const int high = 128 + j / 4 * 32;
+        for (int row = 0; row < kPanelRows; ++row) {
+            std::array<std::uint64_t, 4> eights;
+            std::memcpy(eights.data(), blocks[row] + high, sizeof eights);
+            std::uint64_t pairs = 0;
+            for (int s = 0; s < 4; ++s) pairs |= (eights[s] >> (j % 4 * 2) & 0x0303030303030303ULL) << (2 * s);
+            std::memcpy(out + 4 * row, &pairs, 4);
+            const auto second = static_cast<std::uint32_t>(pairs >> 32);
+            std::memcpy(out + 4 * (kPanelRows + row), &second, 4);
         }
+        out += kPairsBytes;
     }
 }
 
@@ -136,19 +176,19 @@ std::int64_t packed_block_bytes(DType type) {
     return type == DType::kQ4_K || type == DType::kQ5_K ? from_file + 4L * kPanelRows : from_file;
 }
 
-// F32 per k; F16 and BF16 per pair of k.
-void pack_f32(const std::byte* rows, int valid_rows, std::int64_t cols, std::byte* out) {
-    std::memset(out, 0, static_cast<std::size_t>(4 * kPanelRows * cols));
-    for (int row = 0; row < valid_rows; ++row)
-        for (std::int64_t k = 0; k < cols; ++k)
-            std::memcpy(out + 4 * (k * kPanelRows + row), rows + 4 * (row * cols + k), 4);
-}
-
-void pack_16bit(const std::byte* rows, int valid_rows, std::int64_t cols, std::byte* out) {
-    std::memset(out, 0, static_cast<std::size_t>(4 * kPanelRows * ((cols + 1) / 2)));
-    for (int row = 0; row < valid_rows; ++row)
-        for (std::int64_t k = 0; k < cols; ++k)
-            std::memcpy(out + 4 * (k / 2 * kPanelRows + row) + 2 * (k % 2), rows + 2 * (row * cols + k), 2);
+// F32 per k; F16 and BF16 per pair of k: words of 4 bytes either way. The last words, fewer than four, and rows beyond
+// the matrix go one by one.
+void pack_floats(const std::byte* rows, int valid_rows, std::int64_t bytes_per_row, std::byte* out) {
+    const std::int64_t words = (bytes_per_row + 3) / 4;
+    const std::int64_t whole = valid_rows == kPanelRows ? bytes_per_row / 16 * 4 : 0;
+    BlockRows lanes;
+    for (int row = 0; row < valid_rows; ++row) lanes[row] = rows + row * bytes_per_row;
+    put_words(lanes, 0, whole, out);
+    std::memset(out + 4 * kPanelRows * whole, 0, static_cast<std::size_t>(4 * kPanelRows * (words - whole)));
+    for (std::int64_t w = whole; w < words; ++w)
+        for (int row = 0; row < valid_rows; ++row)
+            std::memcpy(out + 4 * (w * kPanelRows + row), lanes[row] + 4 * w,
+                        static_cast<std::size_t>(std::min<std::int64_t>(4, bytes_per_row - 4 * w)));
 }
 
 void unpack_q4_0(const std::byte* block, int lane, float* out) {
@@ -250,8 +290,7 @@ std::int64_t panel_bytes(DType type, std::int64_t cols) {
 }
 
 void pack_panel(DType type, const std::byte* rows, int valid_rows, std::int64_t cols, std::byte* out) {
-    if (type == DType::kF32) return pack_f32(rows, valid_rows, cols, out);
-    if (is_16bit(type)) return pack_16bit(rows, valid_rows, cols, out);
+    if (type == DType::kF32 || is_16bit(type)) return pack_floats(rows, valid_rows, row_bytes(type, cols), out);
 
     const std::int64_t file_row_bytes = row_bytes(type, cols);
     const PackBlockFn pack_block = pack_block_fn(type);
