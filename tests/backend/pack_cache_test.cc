@@ -178,7 +178,7 @@ TEST_F(PackCacheTest, LyingDirectoriesAreRefused) {
     PackEntry good{.type = DType::kQ4_0, .rows = 40, .cols = 64, .offset = 64};
     const auto parse = [](const PackEntry& entry) {
         const PackDirectory directory{"x", {{"a", entry}}};
-        constexpr std::int64_t kPanels = 64 + 3 * 576;  // three panels of 16 rows, 2 blocks of 18 bytes each
+        constexpr std::int64_t kPanels = 64 + 3 * 576;  // three panels of 16 rows, each row 2 blocks of 18 bytes
         return parse_pack_file(as_bytes(std::string(kPanels, 'p') + pack_file_end(directory, kPanels)));
     };
     const auto parsed = parse(good);
