@@ -52,10 +52,11 @@ class Greedy(Expect, unittest.TestCase):
 
     def test_deterministic_and_thread_counts(self):
         entry = GOLDEN["models"]["tale-1m"]
+        counts = range(1, min(3, len(os.sched_getaffinity(0))) + 1)  # more are not started, with a warning
         for prompt in entry["prompts"][:3]:
-            rows = [self.greedy(specs(entry)[0], prompt, "--deterministic", "--threads", threads) for threads in (1, 2, 3)]
+            rows = [self.greedy(specs(entry)[0], prompt, "--deterministic", "--threads", n) for n in counts]
             self.assertEqual(len({row["logits_hash"] for row in rows}), 1)
-            self.assertEqual(rows[0]["token_ids"], rows[1]["token_ids"])
+            self.assertEqual(len({tuple(row["token_ids"]) for row in rows}), 1)
             self.assertNotEqual(rows[0]["isa"], "amx")  # whose bits depend on how many tokens share a step
 
 
