@@ -1,6 +1,7 @@
 #include "platform/memory.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -113,6 +114,22 @@ std::size_t resident_bytes_of_mapping(const void* start) {
         if (here && std::sscanf(line.c_str(), "Rss: %zu kB", &kib) == 1) return kib << 10;
     }
     return 0;
+}
+
+TEST_F(MappedFileTest, IdentityIsOfTheFileAndItsState) {
+    const std::string path = write("a", 1000);
+    const auto identity = [&](const std::string& of) { return MappedFile::open(of)->identity(100); };
+    const std::string before = identity(path);
+    EXPECT_EQ(identity(path), before);
+    EXPECT_EQ(identity(folder_ + "/./a"), before);  // the canonical path
+    EXPECT_NE(MappedFile::open(path)->identity(99), before);
+    EXPECT_EQ(MappedFile::open(path)->identity(5000), MappedFile::open(path)->identity(1000));
+    EXPECT_NE(identity(write("b", 1000)), before);  // another file of the same bytes
+    const auto modified = std::filesystem::last_write_time(path);
+    std::filesystem::last_write_time(path, modified - std::chrono::hours(1));
+    EXPECT_NE(identity(path), before);
+    std::filesystem::last_write_time(path, modified);  // the time of the last change (ctime) cannot be put back
+    EXPECT_NE(identity(path), before);
 }
 
 TEST_F(MappedFileTest, ReadsTheBytes) {
