@@ -18,7 +18,7 @@ constexpr std::int64_t kTokenBlock = 192;
 // Tokens times panels of one kernel call: with 4 panels a stretch of activations is read from beyond L2 once for four
 // times from L2, and the products of gate and of up (48 KB each) still fit there.
 constexpr std::int64_t kTileRows = 4 * kTokenBlock;
-// Weights of one group of panels, at most: some 10 us of DRAM bandwidth of one core, which a thread that the system has
+// Weights of one group of panels, at most: some 30 us of DRAM bandwidth of one core, which a thread that the system has
 // taken off its CPU may keep the others waiting for after its return.
 constexpr std::int64_t kStreamGroupBytes = 512 << 10;
 // And at least: below, handing it out (0.1 us) would show.

@@ -78,7 +78,7 @@ std::shared_ptr<PackCache> open_pack_cache(const LoadOptions& options, const Mod
 }
 
 // A thread more than can run at once only takes turns with the others: whoever waits for its chunk then waits for the
-// scheduler (decode of 4 threads on 2 CPUs: a third of the speed of 2).
+// scheduler.
 int threads_for(int asked) {
     if (asked == 0) return topology().default_threads;
     const int most = topology().most_threads;

@@ -5,18 +5,11 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "kernels/amx/tiles.h"
 #include "tensor/half.h"
 
 namespace frontier::FR_AMX_NAMESPACE {
 namespace {
-
-struct TileConfig {
-    std::uint8_t palette = 1;
-    std::uint8_t start_row = 0;
-    std::uint8_t reserved[14] = {};
-    std::uint16_t row_bytes[16] = {};
-    std::uint8_t rows[16] = {};
-};
 
 struct Tile {
     int rows = 0;

@@ -7,9 +7,6 @@
 #define FR_AMX_NAMESPACE amx
 #endif
 
-#ifndef FR_AMX_EMULATED
-#include <immintrin.h>
-
 #include <cstdint>
 
 namespace frontier::FR_AMX_NAMESPACE {
@@ -24,6 +21,15 @@ struct TileConfig {
     std::uint8_t rows[16] = {};
 };
 static_assert(sizeof(TileConfig) == 64);
+
+}  // namespace
+}  // namespace frontier::FR_AMX_NAMESPACE
+
+#ifndef FR_AMX_EMULATED
+#include <immintrin.h>
+
+namespace frontier::FR_AMX_NAMESPACE {
+namespace {
 
 #define FR_TILE [[gnu::always_inline]] inline
 

@@ -6,8 +6,8 @@
 namespace frontier::avx2 {
 namespace {
 
-// 16 weights of one k.
-struct Weights {
+// 16 weights of one k, or sums of one token.
+struct Row {
     __m256 low;   // rows 0..7
     __m256 high;  // rows 8..15
 };
@@ -20,11 +20,11 @@ __m256i load_bytes(const std::byte* p) {
 struct F32Reader {
     static std::int64_t panel_bytes(std::int64_t cols) { return 64 * cols; }
     static constexpr std::int64_t kPairBytes = 128;
-    static Weights even(const std::byte* pair) {
+    static Row even(const std::byte* pair) {
         const auto* w = reinterpret_cast<const float*>(pair);
         return {_mm256_loadu_ps(w), _mm256_loadu_ps(w + 8)};
     }
-    static Weights odd(const std::byte* pair) { return even(pair + 64); }
+    static Row odd(const std::byte* pair) { return even(pair + 64); }
 };
 
 struct BF16Reader {
@@ -34,8 +34,8 @@ struct BF16Reader {
     static __m256 masked(__m256i pairs) {
         return _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xFFFF0000))));
     }
-    static Weights even(const std::byte* pair) { return {shifted(load_bytes(pair)), shifted(load_bytes(pair + 32))}; }
-    static Weights odd(const std::byte* pair) { return {masked(load_bytes(pair)), masked(load_bytes(pair + 32))}; }
+    static Row even(const std::byte* pair) { return {shifted(load_bytes(pair)), shifted(load_bytes(pair + 32))}; }
+    static Row odd(const std::byte* pair) { return {masked(load_bytes(pair)), masked(load_bytes(pair + 32))}; }
 };
 
 struct F16Reader {
@@ -54,66 +54,32 @@ struct F16Reader {
         return _mm256_broadcastsi128_si256(
             _mm_setr_epi8(2, 3, 6, 7, 10, 11, 14, 15, -128, -128, -128, -128, -128, -128, -128, -128));
     }
-    static Weights widened(const std::byte* pair, __m256i order) {
+    static Row widened(const std::byte* pair, __m256i order) {
         return {_mm256_cvtph_ps(gather(load_bytes(pair), order)),
                 _mm256_cvtph_ps(gather(load_bytes(pair + 32), order))};
     }
-    static Weights even(const std::byte* pair) { return widened(pair, even_order()); }
-    static Weights odd(const std::byte* pair) { return widened(pair, odd_order()); }
+    static Row even(const std::byte* pair) { return widened(pair, even_order()); }
+    static Row odd(const std::byte* pair) { return widened(pair, odd_order()); }
 };
 
-// See kPrefetchBytes in matmul_int8.cc.
-constexpr std::int64_t kPrefetchBytes = 2048;
-
-template <int kTokens>
-[[gnu::always_inline]] inline void multiply_add(const Weights& w, const float* x, std::int64_t stride,
-                                                Weights (&sums)[kTokens]) {
-#pragma GCC unroll 8
-    for (int t = 0; t < kTokens; ++t) {
-        const __m256 a = _mm256_broadcast_ss(x + t * stride);
-        sums[t].low = _mm256_fmadd_ps(w.low, a, sums[t].low);
-        sums[t].high = _mm256_fmadd_ps(w.high, a, sums[t].high);
-    }
+Row zero_row() {
+    return {_mm256_setzero_ps(), _mm256_setzero_ps()};
+}
+Row load_row(const float* p) {
+    return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+void store_row(float* p, Row row) {
+    _mm256_storeu_ps(p, row.low);
+    _mm256_storeu_ps(p + 8, row.high);
+}
+// sum += w * *x
+[[gnu::always_inline]] inline void add_product(Row& sum, Row w, const float* x) {
+    const __m256 a = _mm256_broadcast_ss(x);
+    sum.low = _mm256_fmadd_ps(w.low, a, sum.low);
+    sum.high = _mm256_fmadd_ps(w.high, a, sum.high);
 }
 
-// kTokens x 16 outputs of each of kPanels panels; `continued` adds to what is in out (the earlier k).
-template <typename Reader, int kTokens, int kPanels = 1>
-void tile(const std::byte* panels, std::int64_t cols, const float* x, std::int64_t stride, float* out,
-          std::int64_t out_stride, bool continued) {
-    const std::int64_t panel_bytes = Reader::panel_bytes(cols);
-    Weights sums[kPanels][kTokens];
-#pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) {
-#pragma GCC unroll 8
-        for (int t = 0; t < kTokens; ++t) {
-            const float* from = out + t * out_stride + p * kPanelRows;
-            sums[p][t].low = continued ? _mm256_loadu_ps(from) : _mm256_setzero_ps();
-            sums[p][t].high = continued ? _mm256_loadu_ps(from + 8) : _mm256_setzero_ps();
-        }
-    }
-    for (std::int64_t k = 0; k < cols; k += 2) {
-#pragma GCC unroll 8
-        for (int p = 0; p < kPanels; ++p) {
-            const std::byte* pair = panels + p * panel_bytes;
-            if constexpr (kTokens <= 2) {
-                for (int i = 0; i < Reader::kPairBytes; i += 64)
-                    _mm_prefetch(reinterpret_cast<const char*>(pair + i + kPrefetchBytes), _MM_HINT_T0);
-            }
-            multiply_add<kTokens>(Reader::even(pair), x + k, stride, sums[p]);
-            if (k + 1 < cols) multiply_add<kTokens>(Reader::odd(pair), x + k + 1, stride, sums[p]);
-        }
-        panels += Reader::kPairBytes;
-    }
-#pragma GCC unroll 8
-    for (int p = 0; p < kPanels; ++p) {
-#pragma GCC unroll 8
-        for (int t = 0; t < kTokens; ++t) {
-            float* to = out + t * out_stride + p * kPanelRows;
-            _mm256_storeu_ps(to, sums[p][t].low);
-            _mm256_storeu_ps(to + 8, sums[p][t].high);
-        }
-    }
-}
+#include "kernels/shared/float_tile.inc"
 
 // 6 tokens x 2 vectors of sums, two of weights and one of activations fill 15 of the 16 registers, and 12 independent
 // chains cover the latency of 4 cycles at two multiply-adds per cycle.
@@ -124,28 +90,11 @@ constexpr int kTileTokens = 6;
 template <typename Reader>
 void all_tokens(const std::byte* panel, std::int64_t cols, const float* x, std::int64_t stride, int tokens, float* out,
                 std::int64_t out_stride, bool continued) {
+    constexpr decltype(&tile<Reader, 1>) kTiles[kTileTokens] = {tile<Reader, 1>, tile<Reader, 2>, tile<Reader, 3>,
+                                                                tile<Reader, 4>, tile<Reader, 5>, tile<Reader, 6>};
     for (int tiles = (tokens + kTileTokens - 1) / kTileTokens; tiles > 0; --tiles) {
         const int count = (tokens + tiles - 1) / tiles;
-        switch (count) {
-            case 1:
-                tile<Reader, 1>(panel, cols, x, stride, out, out_stride, continued);
-                break;
-            case 2:
-                tile<Reader, 2>(panel, cols, x, stride, out, out_stride, continued);
-                break;
-            case 3:
-                tile<Reader, 3>(panel, cols, x, stride, out, out_stride, continued);
-                break;
-            case 4:
-                tile<Reader, 4>(panel, cols, x, stride, out, out_stride, continued);
-                break;
-            case 5:
-                tile<Reader, 5>(panel, cols, x, stride, out, out_stride, continued);
-                break;
-            default:
-                tile<Reader, 6>(panel, cols, x, stride, out, out_stride, continued);
-                break;
-        }
+        kTiles[count - 1](panel, cols, x, stride, out, out_stride, continued);
         tokens -= count;
         x += count * stride;
         out += count * out_stride;
@@ -161,8 +110,8 @@ template <typename Reader>
 const std::byte* as_f32(const std::byte* panel, std::int64_t count, float* widened) {
     if constexpr (Reader::kPairBytes == F32Reader::kPairBytes) return panel;
     for (std::int64_t k = 0; k < count; k += 2) {  // an odd last k has a padding partner in the panel
-        const Weights even = Reader::even(panel);
-        const Weights odd = Reader::odd(panel);
+        const Row even = Reader::even(panel);
+        const Row odd = Reader::odd(panel);
         _mm256_store_ps(widened + k * kPanelRows, even.low);
         _mm256_store_ps(widened + k * kPanelRows + 8, even.high);
         _mm256_store_ps(widened + k * kPanelRows + 16, odd.low);

@@ -40,40 +40,24 @@ struct F16Reader {
     }
 };
 
-template <int kTokens>
-[[gnu::always_inline]] inline void multiply_add(__m512 w, const float* x, std::int64_t stride,
-                                                __m512 (&sums)[kTokens]) {
-#pragma GCC unroll 16
-    for (int t = 0; t < kTokens; ++t) sums[t] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[t * stride]), sums[t]);
+// 16 weights of one k, or sums of one token.
+using Row = __m512;
+
+Row zero_row() {
+    return _mm512_setzero_ps();
+}
+Row load_row(const float* p) {
+    return _mm512_loadu_ps(p);
+}
+void store_row(float* p, Row row) {
+    _mm512_storeu_ps(p, row);
+}
+// sum += w * *x
+[[gnu::always_inline]] inline void add_product(Row& sum, Row w, const float* x) {
+    sum = _mm512_fmadd_ps(w, _mm512_set1_ps(*x), sum);
 }
 
-// See kPrefetchBytes in avx2/matmul_int8.cc.
-constexpr std::int64_t kPrefetchBytes = 2048;
-
-template <typename Reader, int kTokens, int kPanels = 1>
-void tile(const std::byte* panels, std::int64_t cols, const float* x, std::int64_t stride, float* out,
-          std::int64_t out_stride) {
-    const std::int64_t panel_bytes = Reader::panel_bytes(cols);
-    __m512 sums[kPanels][kTokens];
-#pragma GCC unroll 16
-    for (int i = 0; i < kPanels * kTokens; ++i) sums[i / kTokens][i % kTokens] = _mm512_setzero_ps();
-    for (std::int64_t k = 0; k < cols; k += 2) {
-#pragma GCC unroll 8
-        for (int p = 0; p < kPanels; ++p) {
-            const std::byte* pair = panels + p * panel_bytes;
-            if constexpr (kTokens <= 2) {
-                for (int i = 0; i < Reader::kPairBytes; i += 64)
-                    _mm_prefetch(reinterpret_cast<const char*>(pair + i + kPrefetchBytes), _MM_HINT_T0);
-            }
-            multiply_add<kTokens>(Reader::even(pair), x + k, stride, sums[p]);
-            if (k + 1 < cols) multiply_add<kTokens>(Reader::odd(pair), x + k + 1, stride, sums[p]);
-        }
-        panels += Reader::kPairBytes;
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < kPanels * kTokens; ++i)
-        _mm512_storeu_ps(out + i % kTokens * out_stride + i / kTokens * kPanelRows, sums[i / kTokens][i % kTokens]);
-}
+#include "kernels/shared/float_tile.inc"
 
 // Twelve chains cover the latency of 4 cycles at two multiply-adds per cycle and make the widening of 16-bit weights
 // (3 to 5 instructions) a small part; what is left over goes in powers of two. One token takes four panels at a time,
@@ -87,22 +71,23 @@ void panels_matmul(const std::byte* panels, int count, std::int64_t cols, const 
     int p = 0;
     if (tokens == 1)
         for (; p + 4 <= count; p += 4)
-            tile<Reader, 1, 4>(panels + p * panel_bytes, cols, x, stride, out + p * kPanelRows, out_stride);
+            tile<Reader, 1, 4>(panels + p * panel_bytes, cols, x, stride, out + p * kPanelRows, out_stride, false);
     if (tokens == 2)
         for (; p + 2 <= count; p += 2)
-            tile<Reader, 2, 2>(panels + p * panel_bytes, cols, x, stride, out + p * kPanelRows, out_stride);
+            tile<Reader, 2, 2>(panels + p * panel_bytes, cols, x, stride, out + p * kPanelRows, out_stride, false);
     for (; p < count; ++p) {
         const std::byte* panel = panels + p * panel_bytes;
         float* panel_out = out + p * kPanelRows;
         int t = 0;
         for (; tokens - t >= kTileTokens; t += kTileTokens)
-            tile<Reader, kTileTokens>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride);
+            tile<Reader, kTileTokens>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride,
+                                      false);
         for (; tokens - t >= 4; t += 4)
-            tile<Reader, 4>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride);
+            tile<Reader, 4>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride, false);
         for (; tokens - t >= 2; t += 2)
-            tile<Reader, 2>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride);
+            tile<Reader, 2>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride, false);
         if (tokens - t == 1)
-            tile<Reader, 1>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride);
+            tile<Reader, 1>(panel, cols, x + t * stride, stride, panel_out + t * out_stride, out_stride, false);
     }
 }
 

@@ -156,29 +156,18 @@ struct Block {
     }
 };
 
-// See kPrefetchBytes in avx2/matmul_int8.cc.
-constexpr std::int64_t kPrefetchBytes = 2048;
-
 template <typename Type, int kTokens>
 [[gnu::noinline]] void tile(const std::byte* panel, std::int64_t blocks, Activations x, float* out,
                             std::int64_t out_stride, bool prefetch) {
     Floats sums[kTokens];
     FR_UNROLL
     for (int t = 0; t < kTokens; ++t) sums[t] = _mm512_setzero_ps();
-    for (std::int64_t b = 0; b < blocks;) {
-        for (int sub = 0; sub < Type::kSuperBlocks && b < blocks; ++sub, ++b) {
-            if (prefetch) {
-                constexpr int kStep = Type::kBytes / Type::kSuperBlocks;
-                for (int i = 0; i < kStep; i += 64)
-                    _mm_prefetch(reinterpret_cast<const char*>(panel + sub * kStep + i + kPrefetchBytes), _MM_HINT_T0);
-            }
-            const Block<Type> block(Type(panel, sub));
-            FR_UNROLL
-            for (int t = 0; t < kTokens; ++t) block.add(sums[t], x, t);
-            x.advance();
-        }
-        panel += Type::kBytes;
-    }
+    for_blocks<Type>(panel, blocks, prefetch, [&](const Type& packed) __attribute__((always_inline)) {
+        const Block<Type> block(packed);
+        FR_UNROLL
+        for (int t = 0; t < kTokens; ++t) block.add(sums[t], x, t);
+        x.advance();
+    });
     FR_UNROLL
     for (int t = 0; t < kTokens; ++t) _mm512_storeu_ps(out + t * out_stride, sums[t]);
 }
