@@ -107,9 +107,9 @@ TEST(FloatMatmul, VectorSetsGiveTheSameBits) {
         const auto x = random_activations(9 * 257, 6);
         std::optional<GuardedOutput> expected;
         for (const KernelRow& row : kernel_rows()) {
-            if (!row.table.has_value() || row.table->isa == Isa::kScalar) continue;
+            if (row.table.isa == Isa::kScalar) continue;
             GuardedOutput out(9, 16);
-            float_panels(*row.table, type)(panel.data(), 1, 257, x.data(), 257, 9, out.data(), 16);
+            float_panels(row.table, type)(panel.data(), 1, 257, x.data(), 257, 9, out.data(), 16);
             if (!expected.has_value()) {
                 expected.emplace(std::move(out));
                 continue;

@@ -30,11 +30,7 @@ bool kernel_lists(const std::string& flag) {
 }
 
 TEST(CpuFeatures, AgreesWithTheKernel) {
-    if (!kernel_lists("sse2")) GTEST_SKIP() << "/proc/cpuinfo does not describe this CPU";
-    // Under user-mode emulation /proc/cpuinfo describes the host and cpuid the emulated CPU.
-    std::ifstream maps("/proc/cpuinfo");
-    const std::string text((std::istreambuf_iterator<char>(maps)), std::istreambuf_iterator<char>());
-    if (text.find(cpu_features().brand) == std::string::npos) GTEST_SKIP() << "emulated CPU";
+    ASSERT_TRUE(kernel_lists("sse2")) << "/proc/cpuinfo does not describe this CPU";
     const CpuFeatures& features = cpu_features();
     EXPECT_EQ(features.avx2, kernel_lists("avx2") && kernel_lists("fma") && kernel_lists("f16c") &&
                                  kernel_lists("bmi1") && kernel_lists("bmi2"));
@@ -78,7 +74,6 @@ TEST(ChooseIsa, ForcesDownward) {
 }
 
 TEST(ChooseIsa, RefusesUpward) {
-    bool refused = false;
     for (int i = 0; i < kIsaCount; ++i) {
         const auto isa = static_cast<Isa>(i);
         const std::vector<Isa> isas = supported_isas();
@@ -89,9 +84,7 @@ TEST(ChooseIsa, RefusesUpward) {
         EXPECT_THAT(chosen.error().text, HasSubstr("isa '" + std::string(isa_name(isa)) + "' is not available"));
         EXPECT_THAT(chosen.error().text, HasSubstr("available are scalar"));
         EXPECT_THAT(chosen.error().text, Not(HasSubstr("\n")));
-        refused = true;
     }
-    if (!refused) GTEST_SKIP() << "this host has every instruction set";
 }
 
 TEST(ChooseIsa, UnknownNameIsAUsageErrorThatSaysIsa) {
