@@ -75,11 +75,7 @@ void KvCache::copy_page(PageId from, PageId to) {
 
 Status Attention::reserve(std::int32_t max_rows) {
     const std::size_t bytes = static_cast<std::size_t>(max_rows) * std::max<std::size_t>(1, rope_.inv_freq.size()) * 8;
-    if (cos_sin_.size_bytes() < bytes) {
-        cos_sin_ = AlignedBuffer();
-        FR_ASSIGN(cos_sin_, AlignedBuffer::allocate(bytes));
-    }
-    return {};
+    return cos_sin_.grow(static_cast<std::int64_t>(bytes));
 }
 
 std::int64_t Attention::scratch_bytes() const {
@@ -177,13 +173,9 @@ Status Attention::attend(const StepInput& input, const AttentionOp& op, const Ro
     const KvCacheConfig& kv = cache_.config();
     const auto group_heads = static_cast<std::int32_t>(q.cols / kv.head_dim / kv.kv_heads);
     const std::int32_t block_rows = std::max(1, kQueryVectors / group_heads);
-    const auto floats = static_cast<std::size_t>(attention_scratch_floats(block_rows * group_heads, kv.head_dim));
+    const std::int64_t floats = attention_scratch_floats(block_rows * group_heads, kv.head_dim);
     scratch_.resize(static_cast<std::size_t>(pool_.threads()));
-    for (AlignedBuffer& worker : scratch_) {
-        if (worker.size_bytes() >= floats * sizeof(float)) continue;
-        worker = AlignedBuffer();
-        FR_ASSIGN(worker, AlignedBuffer::allocate(floats * sizeof(float)));
-    }
+    for (AlignedBuffer& worker : scratch_) FR_TRY(worker.grow(floats * static_cast<std::int64_t>(sizeof(float))));
 
     items_.clear();
     std::int64_t multiply_adds = 0;

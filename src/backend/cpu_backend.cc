@@ -17,6 +17,8 @@
 namespace frontier {
 namespace {
 
+constexpr std::int64_t kFloatBytes = sizeof(float);
+
 // Floats between rows of a buffer. Whole panels of 16, so that the last one may write all its lanes; and not a
 // multiple of 1 KB, so that a column of many rows spreads over the cache's sets.
 std::int64_t row_stride(std::int64_t cols) {
@@ -60,7 +62,6 @@ private:
         AlignedBuffer data;  // f32 [max_rows][row_stride(cols)]
     };
 
-    Status grow(AlignedBuffer& buffer, std::int64_t floats);
     Rows rows(BufferId id);
     const float* vector(WeightId id) { return id.valid() ? weights_[id.index].vector.data() : nullptr; }
     // The matrix as an operand of a product of `tokens` rows, with scratch for it; `partner` is multiplied with it.
@@ -117,17 +118,9 @@ BufferId CpuBackend::create_buffer(std::string name, std::int64_t cols) {
     return BufferId{static_cast<std::int32_t>(buffers_.size()) - 1};
 }
 
-Status CpuBackend::grow(AlignedBuffer& buffer, std::int64_t floats) {
-    const auto bytes = static_cast<std::size_t>(floats) * sizeof(float);
-    if (buffer.size_bytes() >= bytes) return {};
-    buffer = AlignedBuffer();
-    FR_ASSIGN(buffer, AlignedBuffer::allocate(bytes));
-    return {};
-}
-
 Status CpuBackend::reserve(std::int32_t max_rows, std::int32_t max_logits_rows) {
     FR_CHECK(max_rows > 0 && max_logits_rows >= 0);
-    for (Buffer& buffer : buffers_) FR_TRY(grow(buffer.data, max_rows * row_stride(buffer.cols)));
+    for (Buffer& buffer : buffers_) FR_TRY(buffer.data.grow(max_rows * row_stride(buffer.cols) * kFloatBytes));
     FR_TRY(attention_.reserve(max_rows));
     limits_.max_rows = max_rows;
     limits_.max_logits_rows = max_logits_rows;
@@ -251,8 +244,8 @@ Status CpuBackend::run(const StepInput& input, const LogitsOp& op) {
     const Rows in = rows(op.in);
     const std::int64_t normed_stride = row_stride(in.cols);
     const std::int64_t logits_stride = row_stride(matrix->rows);
-    FR_TRY(grow(normed_, limits_.max_logits_rows * normed_stride));
-    FR_TRY(grow(logits_, limits_.max_logits_rows * logits_stride));
+    FR_TRY(normed_.grow(limits_.max_logits_rows * normed_stride * kFloatBytes));
+    FR_TRY(logits_.grow(limits_.max_logits_rows * logits_stride * kFloatBytes));
     const auto body = [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t i = begin; i < end; ++i) {
             kernels_.rms_norm(in.row(input.logits_rows[i]), vector(op.gain), op.eps, in.cols,

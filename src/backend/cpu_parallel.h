@@ -1,4 +1,4 @@
-// When a loop over rows is worth a barrier.
+// Cutting work into pieces, and when a loop over rows is worth a barrier.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,10 @@
 #include "platform/thread_pool.h"
 
 namespace frontier {
+
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
 
 // Elementwise work below this many floats (2 to 4 us on one core) costs less than waking and awaiting the others.
 inline constexpr std::int64_t kSerialFloats = 16 << 10;

@@ -31,10 +31,6 @@ constexpr std::int64_t kSerialMultiplyAdds = 200'000;
 
 using Q8Sum = std::remove_pointer_t<decltype(Q8Activations::sums)>;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
-
 }  // namespace
 
 // One call of run(): panels of all parts in a row, cut into groups (groups_), times blocks of tokens.
@@ -50,27 +46,20 @@ struct Products::Job {
     std::int64_t blocks = 1;
 };
 
-Status Products::grow(AlignedBuffer& buffer, std::int64_t bytes) {
-    if (static_cast<std::int64_t>(buffer.size_bytes()) >= bytes) return {};
-    buffer = AlignedBuffer();
-    FR_ASSIGN(buffer, AlignedBuffer::allocate(static_cast<std::size_t>(bytes)));
-    return {};
-}
-
 Status Products::prepare(const PackedMatrix& matrix, std::int64_t tokens) {
     FR_TRY(tiles_.prepare(matrix, tokens));
     workers_.resize(static_cast<std::size_t>(pool_.threads()));
     if (matrix.path == ProductPath::kInt8) {
-        FR_TRY(grow(quants_, tokens * matrix.cols));
-        FR_TRY(grow(scales_, tokens * (matrix.cols / kQ8Block) * 4));
-        FR_TRY(grow(sums_, tokens * (matrix.cols / 16) * static_cast<std::int64_t>(sizeof(Q8Sum))));
+        FR_TRY(quants_.grow(tokens * matrix.cols));
+        FR_TRY(scales_.grow(tokens * (matrix.cols / kQ8Block) * 4));
+        FR_TRY(sums_.grow(tokens * (matrix.cols / 16) * static_cast<std::int64_t>(sizeof(Q8Sum))));
     }
-    if (matrix.activations == DType::kBF16) FR_TRY(grow(rounded_bf16_, tokens * matrix.cols * 4));
-    if (matrix.activations == DType::kF16) FR_TRY(grow(rounded_f16_, tokens * matrix.cols * 4));
+    if (matrix.activations == DType::kBF16) FR_TRY(rounded_bf16_.grow(tokens * matrix.cols * 4));
+    if (matrix.activations == DType::kF16) FR_TRY(rounded_f16_.grow(tokens * matrix.cols * 4));
     for (WorkerScratch& worker : workers_) {
-        FR_TRY(grow(worker.tile, 2 * kTileRows * kPanelRows * 4));
-        if (matrix.file_rows != nullptr) FR_TRY(grow(worker.packed, matrix.panel_bytes));
-        if (matrix.path == ProductPath::kDequantize) FR_TRY(grow(worker.panel, matrix.cols * kPanelRows * 4));
+        FR_TRY(worker.tile.grow(2 * kTileRows * kPanelRows * 4));
+        if (matrix.file_rows != nullptr) FR_TRY(worker.packed.grow(matrix.panel_bytes));
+        if (matrix.path == ProductPath::kDequantize) FR_TRY(worker.panel.grow(matrix.cols * kPanelRows * 4));
     }
     return {};
 }

@@ -40,7 +40,6 @@ private:
         AlignedBuffer packed;  // a panel of a matrix that lies in file order
     };
 
-    Status grow(AlignedBuffer& buffer, std::int64_t bytes);
     void prepare_rows(const Need& need, const Job& job, std::int64_t begin, std::int64_t end);
     void run_item(const Job& job, std::int64_t item, int worker);
     void run_panels(const Job& job, const ProductPart& part, std::int64_t first_panel, std::int64_t count,

@@ -90,7 +90,7 @@ PackedMatrix describe(const TensorInfo& info, ComputeType compute, const KernelT
     matrix.activations = rounds ? matrix.type : DType::kF32;
     matrix.rows = info.rows();
     matrix.cols = info.cols();
-    matrix.panels = (matrix.rows + kPanelRows - 1) / kPanelRows;
+    matrix.panels = panel_count(matrix.rows);
     matrix.panel_bytes = panel_bytes(matrix.type, matrix.cols);
     matrix.file_bytes = info.bytes();
     return matrix;

@@ -50,7 +50,7 @@ Result<PackEntry> read_entry(const Json& object, std::int64_t panels_end, const 
         entry.cols % dtype_info(entry.type).block_elements != 0)
         return bad_input("{}: expected the shape of a {} matrix, got [{}, {}]", name, type, entry.rows, entry.cols);
     const std::int64_t bytes_of_panel = panel_bytes(entry.type, entry.cols);
-    const std::int64_t panels = (entry.rows + kPanelRows - 1) / kPanelRows;
+    const std::int64_t panels = panel_count(entry.rows);
     FR_ASSIGN(entry.offset, json_int(object, "offset", name));
     if (entry.offset < 0 || entry.offset > panels_end || entry.offset % 64 != 0 ||
         panels > (panels_end - entry.offset) / bytes_of_panel)
@@ -84,7 +84,7 @@ Result<PackDirectory> read_directory(std::string_view text, std::int64_t panels_
 }  // namespace
 
 std::int64_t packed_matrix_bytes(DType type, std::int64_t rows, std::int64_t cols) {
-    return (rows + kPanelRows - 1) / kPanelRows * panel_bytes(type, cols);
+    return panel_count(rows) * panel_bytes(type, cols);
 }
 
 std::uint64_t panels_checksum(std::span<const std::byte> panels, ThreadPool& pool) {

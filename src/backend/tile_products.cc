@@ -19,10 +19,6 @@ constexpr std::int64_t kItemsPerThread = 4;
 // Products below this many multiply-adds (about 5 us on one core) run on the caller: a barrier costs as much.
 constexpr std::int64_t kSerialMultiplyAdds = 2'000'000;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
-
 // Elements between tokens: whole tiles of 32 columns, an odd number of them, so that the 16 rows of a tile never fall
 // on the same set of the cache.
 std::int64_t activation_stride(std::int64_t cols) {
@@ -31,13 +27,6 @@ std::int64_t activation_stride(std::int64_t cols) {
 
 std::int64_t pairs_of(const PackedMatrix& matrix) {
     return ceil_div(matrix.panels, 2);
-}
-
-Status grow(AlignedBuffer& buffer, std::int64_t bytes) {
-    if (static_cast<std::int64_t>(buffer.size_bytes()) >= bytes) return {};
-    buffer = AlignedBuffer();
-    FR_ASSIGN(buffer, AlignedBuffer::allocate(static_cast<std::size_t>(bytes)));
-    return {};
 }
 
 // How tokens are cut into blocks, equal ones, each whole stripes.
@@ -98,15 +87,15 @@ bool TileProducts::takes(const PackedMatrix& matrix, std::int64_t tokens) const 
 Status TileProducts::prepare(const PackedMatrix& matrix, std::int64_t tokens) {
     if (!takes(matrix, tokens)) return {};
     workers_.resize(static_cast<std::size_t>(pool_.threads()));
-    FR_TRY(grow(activations_, tokens * activation_stride(matrix.cols) * 2));
+    FR_TRY(activations_.grow(tokens * activation_stride(matrix.cols) * 2));
     // What any number of tokens up to this one needs, for gate and up: one pair of each, or a group within the bound.
     const std::int64_t block_tokens = std::min(kMaxTokenBlock, ceil_div(tokens, kTokenStripe) * kTokenStripe);
     const std::int64_t pair_bytes = 2 * sums_bytes_of_pair(block_tokens);
     const std::int64_t group_bytes = balanced_pairs(matrix, TokenBlocks(tokens), pool_.threads()) * pair_bytes;
     for (WorkerScratch& worker : workers_) {
-        FR_TRY(grow(worker.sums, std::max(pair_bytes, std::min(sums_bytes_most(), group_bytes))));
-        FR_TRY(grow(worker.tiles, kTileScratchBytes));
-        if (matrix.file_rows != nullptr) FR_TRY(grow(worker.packed, 4 * matrix.panel_bytes));
+        FR_TRY(worker.sums.grow(std::max(pair_bytes, std::min(sums_bytes_most(), group_bytes))));
+        FR_TRY(worker.tiles.grow(kTileScratchBytes));
+        if (matrix.file_rows != nullptr) FR_TRY(worker.packed.grow(4 * matrix.panel_bytes));
     }
     return {};
 }

@@ -284,6 +284,10 @@ float widen(DType type, std::uint16_t bits) {
 
 }  // namespace
 
+std::int64_t panel_count(std::int64_t rows) {
+    return (rows + kPanelRows - 1) / kPanelRows;
+}
+
 std::int64_t panel_bytes(DType type, std::int64_t cols) {
     if (is_16bit(type)) return 4 * kPanelRows * ((cols + 1) / 2);
     return cols / dtype_info(type).block_elements * packed_block_bytes(type);

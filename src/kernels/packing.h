@@ -35,6 +35,7 @@ inline constexpr int kPanelRows = 16;
 inline constexpr std::uint32_t kPackingVersion = 1;
 
 std::int64_t panel_bytes(DType type, std::int64_t cols);
+std::int64_t panel_count(std::int64_t rows);
 
 // rows: `valid_rows` (1..16) rows of `type` in file order, row_bytes(type, cols) apart. out: panel_bytes(type, cols).
 void pack_panel(DType type, const std::byte* rows, int valid_rows, std::int64_t cols, std::byte* out);

@@ -82,6 +82,13 @@ Result<AlignedBuffer> AlignedBuffer::allocate(std::size_t size_bytes) {
     return buffer;
 }
 
+Status AlignedBuffer::grow(std::int64_t size_bytes) {
+    if (static_cast<std::int64_t>(size_bytes_) >= size_bytes) return {};
+    *this = AlignedBuffer();
+    FR_ASSIGN(*this, allocate(static_cast<std::size_t>(size_bytes)));
+    return {};
+}
+
 AlignedBuffer::~AlignedBuffer() {
     if (data_ == nullptr) return;
     if (mapped_bytes_ > 0) {

@@ -20,6 +20,9 @@ public:
     AlignedBuffer(AlignedBuffer&& other) noexcept;
     AlignedBuffer& operator=(AlignedBuffer&& other) noexcept;
 
+    // At least so large: what is too small is freed and allocated anew, zero-filled.
+    Status grow(std::int64_t size_bytes);
+
     std::byte* data() { return data_; }
     const std::byte* data() const { return data_; }
     std::size_t size_bytes() const { return size_bytes_; }
