@@ -5,9 +5,9 @@
 // lend their sign to the activations; one pair, 32512, is all that fits. (Widening them to int16, or two 4-bit planes,
 // are four operations per 32 products as well, and took as long: Zen 3, three integer vector operations per cycle.)
 //
-// Few tokens (kDirectTokens) read the panel as it lies, a tile of tokens at a time. (Two panels side by side, as two
-// streams of reads, gave nothing.) More tokens share the work of unpacking: a stretch of kStretchBlocks blocks is
-// unpacked to bytes on the stack, then all tokens pass over it, the sums of the earlier k waiting in `out`.
+// Few tokens (kDirectTokens) read the panel as it lies, a tile of tokens at a time. More tokens share the work of
+// unpacking: a stretch of kStretchBlocks blocks is unpacked to bytes on the stack, then all tokens pass over it, the
+// sums of the earlier k waiting in `out`.
 #include <immintrin.h>
 
 #include "kernels/isa_functions.h"
@@ -159,15 +159,18 @@ FR_INLINE void store(const __m256 (&sums)[kTokens][kHalves], float* out, std::in
     }
 }
 
-template <typename Type, int kTokens>
-[[gnu::noinline]] void direct(const std::byte* panel, std::int64_t blocks, Activations x, float* out,
-                              std::int64_t out_stride, bool prefetch) {
-    __m256 sums[kTokens][kHalves] = {};
-    for_blocks<Type>(panel, blocks, prefetch, [&](const Type& block) __attribute__((always_inline)) {
-        add_block<Type, kTokens>(block, x, sums);
+// kTokens x 16 outputs of each of kPanels panels.
+template <typename Type, int kTokens, int kPanels>
+[[gnu::noinline]] void direct(const std::byte* panels, std::int64_t panel_bytes, std::int64_t blocks, Activations x,
+                              float* out, std::int64_t out_stride, bool prefetch) {
+    __m256 sums[kPanels][kTokens][kHalves] = {};
+    const auto add = [&](const std::byte* packed, int sub) __attribute__((always_inline)) {
+        FR_UNROLL
+        for (int p = 0; p < kPanels; ++p) add_block<Type, kTokens>(Type(packed + p * panel_bytes, sub), x, sums[p]);
         x.advance(1);
-    });
-    store<kTokens>(sums, out, out_stride);
+    };
+    for_blocks<Type, kPanels>(panels, panel_bytes, blocks, prefetch, add);
+    for (int p = 0; p < kPanels; ++p) store<kTokens>(sums[p], out + p * kPanelRows, out_stride);
 }
 
 template <typename Type, int kTokens>
@@ -247,16 +250,25 @@ void over_stretches(const std::byte* panels, int count, const Q8Activations& act
     }
 }
 
+// One token reads as many panels side by side as the bandwidth gains by: two streams of requests give 3 to 4%, four no
+// more, and the superblocks of the K types, which take longer to unpack than to read, lose as much.
+template <typename Type>
+constexpr int kSideBySide = Type::kSuperBlocks == 1 ? 2 : 1;
+
 // Panel by panel; the first tile of tokens brings it into the caches.
 template <typename Type>
 void as_it_lies(const std::byte* panels, int count, const Q8Activations& activations, int tokens, float* out,
                 std::int64_t out_stride) {
     const std::int64_t blocks = activations.cols / kQ8Block;
     const std::int64_t panel_bytes = blocks / Type::kSuperBlocks * Type::kBytes;
-    for (int p = 0; p < count; ++p) {
+    int p = 0;
+    for (; tokens == 1 && p + kSideBySide<Type> <= count; p += kSideBySide<Type>)
+        direct<Type, 1, kSideBySide<Type>>(panels + p * panel_bytes, panel_bytes, blocks, at_token(activations, 0, 0),
+                                           out + p * kPanelRows, out_stride, true);
+    for (; p < count; ++p) {
         for_tiles(tokens, [&]<int kTokens>(int t) {
-            direct<Type, kTokens>(panels + p * panel_bytes, blocks, at_token(activations, t, 0),
-                                  out + p * kPanelRows + t * out_stride, out_stride, t == 0);
+            direct<Type, kTokens, 1>(panels + p * panel_bytes, panel_bytes, blocks, at_token(activations, t, 0),
+                                     out + p * kPanelRows + t * out_stride, out_stride, t == 0);
         });
     }
 }

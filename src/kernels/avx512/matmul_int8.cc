@@ -162,8 +162,8 @@ template <typename Type, int kTokens>
     Floats sums[kTokens];
     FR_UNROLL
     for (int t = 0; t < kTokens; ++t) sums[t] = _mm512_setzero_ps();
-    for_blocks<Type>(panel, blocks, prefetch, [&](const Type& packed) __attribute__((always_inline)) {
-        const Block<Type> block(packed);
+    for_blocks<Type>(panel, 0, blocks, prefetch, [&](const std::byte* packed, int sub) __attribute__((always_inline)) {
+        const Block<Type> block(Type(packed, sub));
         FR_UNROLL
         for (int t = 0; t < kTokens; ++t) block.add(sums[t], x, t);
         x.advance();
