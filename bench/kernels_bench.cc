@@ -38,16 +38,18 @@ struct Inputs {
         : x(tokens * kCols),
           quants(x.size()),
           scales(x.size() / 32),
+          scaled_sums(x.size() / 32),
           sums(x.size() / 16),
           out(tokens * kPanelRows * kDecodePanels) {
         fill_random_blocks(DType::kF32, 2, 0, 0, static_cast<std::int64_t>(x.size()), 1.0F,
                            reinterpret_cast<std::byte*>(x.data()));
-        table.quantize_q8(x.data(), static_cast<std::int64_t>(x.size()), quants.data(), scales.data(), sums.data());
-        view = {quants.data(), scales.data(), sums.data(), kCols};
+        view = {quants.data(), scales.data(), scaled_sums.data(), sums.data(), kCols};
+        for (int t = 0; t < tokens; ++t) table.quantize_q8(x.data() + t * kCols, view.from_token(t));
     }
     std::vector<float> x;
     std::vector<std::int8_t> quants;
     std::vector<float> scales;
+    std::vector<float> scaled_sums;
     std::vector<std::int16_t> sums;
     std::vector<float> out;
     Q8Activations view;

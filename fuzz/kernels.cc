@@ -84,11 +84,11 @@ std::vector<float> multiply(const KernelTable& table, const Case& c) {
     }
     std::vector<std::int8_t> quants(c.activations.size());
     std::vector<float> scales(c.activations.size() / kQ8Block);
+    std::vector<float> scaled_sums(scales.size());
     std::vector<std::int16_t> sums(c.activations.size() / 16);
-    table.quantize_q8(c.activations.data(), static_cast<std::int64_t>(c.activations.size()), quants.data(),
-                      scales.data(), sums.data());
-    table.int8_panels[type](c.panels.data(), kPanels, {quants.data(), scales.data(), sums.data(), c.cols}, c.tokens,
-                            out.data(), kStride);
+    const Q8Activations q8 = {quants.data(), scales.data(), scaled_sums.data(), sums.data(), c.cols};
+    for (int t = 0; t < c.tokens; ++t) table.quantize_q8(c.activations.data() + t * c.cols, q8.from_token(t));
+    table.int8_panels[type](c.panels.data(), kPanels, q8, c.tokens, out.data(), kStride);
     return out;
 }
 

@@ -52,6 +52,7 @@ Status Products::prepare(const PackedMatrix& matrix, std::int64_t tokens) {
     if (matrix.path == ProductPath::kInt8) {
         FR_TRY(quants_.grow(tokens * matrix.cols));
         FR_TRY(scales_.grow(tokens * (matrix.cols / kQ8Block) * 4));
+        FR_TRY(scaled_sums_.grow(tokens * (matrix.cols / kQ8Block) * 4));
         FR_TRY(sums_.grow(tokens * (matrix.cols / 16) * static_cast<std::int64_t>(sizeof(Q8Sum))));
     }
     if (matrix.activations == DType::kBF16) FR_TRY(rounded_bf16_.grow(tokens * matrix.cols * 4));
@@ -66,11 +67,16 @@ Status Products::prepare(const PackedMatrix& matrix, std::int64_t tokens) {
 
 std::int64_t Products::scratch_bytes() const {
     std::size_t bytes = static_cast<std::size_t>(tiles_.scratch_bytes()) + quants_.size_bytes() + scales_.size_bytes() +
-                        sums_.size_bytes() + rounded_bf16_.size_bytes() + rounded_f16_.size_bytes();
+                        scaled_sums_.size_bytes() + sums_.size_bytes() + rounded_bf16_.size_bytes() +
+                        rounded_f16_.size_bytes();
     for (const WorkerScratch& worker : workers_)
         bytes += worker.tile.size_bytes() + worker.panel.size_bytes() + worker.packed.size_bytes();
 
     return static_cast<std::int64_t>(bytes);
+}
+
+Q8Activations Products::q8(std::int64_t cols) {
+    return {quants_.as<std::int8_t>(), scales_.as<float>(), scaled_sums_.as<float>(), sums_.as<Q8Sum>(), cols};
 }
 
 void Products::prepare_rows(const Need& need, const Job& job, std::int64_t begin, std::int64_t end) {
@@ -78,8 +84,7 @@ void Products::prepare_rows(const Need& need, const Job& job, std::int64_t begin
     for (std::int64_t t = begin; t < end; ++t) {
         const float* row = job.in + t * job.in_stride;
         if (need.int8) {
-            kernels_.quantize_q8(row, cols, quants_.as<std::int8_t>() + t * cols,
-                                 scales_.as<float>() + t * (cols / kQ8Block), sums_.as<Q8Sum>() + t * (cols / 16));
+            kernels_.quantize_q8(row, q8(cols).from_token(t));
         }
         if (need.bf16) {
             float* out = rounded_bf16_.as<float>() + t * cols;
@@ -160,13 +165,8 @@ void Products::multiply_panels(const PackedMatrix& matrix, std::int64_t first_pa
     const auto panel_count = static_cast<int>(count);
     const auto token_count = static_cast<int>(tokens);
     if (matrix.path == ProductPath::kInt8) {
-        const Q8Activations activations{
-            .quants = quants_.as<std::int8_t>() + first_token * job.cols,
-            .scales = scales_.as<float>() + first_token * (job.cols / kQ8Block),
-            .sums = sums_.as<Q8Sum>() + first_token * (job.cols / 16),
-            .cols = job.cols,
-        };
-        kernels_.int8_panels[type](panels, panel_count, activations, token_count, out, out_stride);
+        kernels_.int8_panels[type](panels, panel_count, q8(job.cols).from_token(first_token), token_count, out,
+                                   out_stride);
         return;
     }
     const float* activations = job.in + first_token * job.in_stride;

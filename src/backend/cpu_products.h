@@ -40,6 +40,7 @@ private:
         AlignedBuffer packed;  // a panel of a matrix that lies in file order
     };
 
+    Q8Activations q8(std::int64_t cols);  // all tokens of a product with so many columns
     void prepare_rows(const Need& need, const Job& job, std::int64_t begin, std::int64_t end);
     void run_item(const Job& job, std::int64_t item, int worker);
     void run_panels(const Job& job, const ProductPart& part, std::int64_t first_panel, std::int64_t count,
@@ -53,6 +54,7 @@ private:
     TileProducts tiles_;
     AlignedBuffer quants_;        // i8 [tokens][cols]
     AlignedBuffer scales_;        // f32 [tokens][cols / 32]
+    AlignedBuffer scaled_sums_;   // f32 [tokens][cols / 32]
     AlignedBuffer sums_;          // [tokens][cols / 16], see Q8Activations
     AlignedBuffer rounded_bf16_;  // f32 [tokens][cols]
     AlignedBuffer rounded_f16_;   // f32 [tokens][cols]

@@ -22,8 +22,15 @@ inline constexpr int kQ8Block = 32;
 struct Q8Activations {
     std::int8_t* quants = nullptr;  // [tokens][cols]
     float* scales = nullptr;        // [tokens][cols / 32]
+    float* scaled_sums = nullptr;   // [tokens][cols / 32]: scale * sum of quants over each 32 k, rounded once
     std::int16_t* sums = nullptr;   // [tokens][cols / 16]: sum of quants over each 16 k, |sum| <= 16 * 127
     std::int64_t cols = 0;          // a multiple of 32
+
+    // Those of token t and on.
+    Q8Activations from_token(std::int64_t t) const {
+        const std::int64_t blocks = cols / kQ8Block;
+        return {quants + t * cols, scales + t * blocks, scaled_sums + t * blocks, sums + 2 * t * blocks, cols};
+    }
 };
 
 enum class KvType : std::uint8_t { kF16, kF32 };
@@ -94,10 +101,9 @@ struct KernelTable {
     // where there are no tile kernels.
     void (*round_bf16)(const float* x, std::int64_t cols, std::uint16_t* out) = nullptr;
 
-    // One token: x[cols] to quants[cols], scales[cols / 32], sums[cols / 16]. A NaN or infinite x makes its block's
-    // scale NaN, so that the fault reaches the logits.
-    void (*quantize_q8)(const float* x, std::int64_t cols, std::int8_t* quants, float* scales,
-                        std::int16_t* sums) = nullptr;
+    // One token: x[out.cols] to the arrays of `out`. A NaN or infinite x makes its block's scale NaN, so that the fault
+    // reaches the logits.
+    void (*quantize_q8)(const float* x, const Q8Activations& out) = nullptr;
 
     // out[i] = x[i] / sqrt(mean(x^2) + eps) * gain[i]; out may be x.
     void (*rms_norm)(const float* x, const float* gain, float eps, std::int64_t n, float* out) = nullptr;

@@ -164,6 +164,8 @@ TEST_P(Int8MatmulTest, ExtremeQuantsDoNotSaturate) {
                 for (std::size_t i = 0; i < 16; ++i) sum += q.quants[16 * g + i];
                 q.sums[g] = static_cast<std::int16_t>(sum);
             }
+            for (std::size_t b = 0; b < q.scales.size(); ++b)
+                q.scaled_sums[b] = q.scales[b] * static_cast<float>(q.sums[2 * b] + q.sums[2 * b + 1]);
             expect_scalar_bits(table(), scalar(), type, panel, q.view, kTokens);
         }
     }

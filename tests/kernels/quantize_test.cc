@@ -21,6 +21,7 @@ TEST_P(QuantizeTest, ErrorIsAtMostHalfAStep) {
             for (std::size_t i = 0; i < 16; ++i) sum += q.quants[32 * b + 16 * g + i];
             ASSERT_EQ(q.sums[2 * b + g], sum);
         }
+        ASSERT_EQ(q.scaled_sums[b], q.scales[b] * static_cast<float>(q.sums[2 * b] + q.sums[2 * b + 1]));
     }
 }
 
@@ -37,6 +38,7 @@ TEST_P(QuantizeTest, BitsAreThoseOfScalar) {
     const Quantized expected(scalar(), x, 1, cols);
     EXPECT_EQ(q.quants, expected.quants);
     EXPECT_EQ(q.scales, expected.scales);
+    EXPECT_EQ(q.scaled_sums, expected.scaled_sums);
     EXPECT_EQ(q.sums, expected.sums);
     // Ties go to even: -14.5 and -13.5 meet at -14.
     EXPECT_EQ(q.quants[x.size() - 64 + 1], -14);
@@ -61,8 +63,10 @@ TEST_P(QuantizeTest, TouchesNothingElse) {
     const auto x = random_activations(64, 4);
     std::vector<std::int8_t> quants(64 + 64, 99);
     std::vector<float> scales(2 + 16, 99);
+    std::vector<float> scaled_sums(2 + 16, 99);
     std::vector<std::int16_t> sums(4 + 32, 99);
-    table().quantize_q8(x.data(), 64, quants.data() + 32, scales.data() + 8, sums.data() + 16);
+    table().quantize_q8(x.data(),
+                        {quants.data() + 32, scales.data() + 8, scaled_sums.data() + 8, sums.data() + 16, 64});
     for (std::size_t i = 0; i < 32; ++i) {
         EXPECT_EQ(quants[i], 99);
         EXPECT_EQ(quants[96 + i], 99);
@@ -70,6 +74,8 @@ TEST_P(QuantizeTest, TouchesNothingElse) {
     for (std::size_t i = 0; i < 8; ++i) {
         EXPECT_EQ(scales[i], 99);
         EXPECT_EQ(scales[10 + i], 99);
+        EXPECT_EQ(scaled_sums[i], 99);
+        EXPECT_EQ(scaled_sums[10 + i], 99);
     }
     for (std::size_t i = 0; i < 16; ++i) {
         EXPECT_EQ(sums[i], 99);

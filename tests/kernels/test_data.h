@@ -42,14 +42,13 @@ inline std::vector<float> random_activations(std::int64_t count, std::uint64_t s
 // Int8 activations with storage.
 struct Quantized {
     Quantized(const KernelTable& table, const std::vector<float>& x, int tokens, std::int64_t cols)
-        : quants(x.size()), scales(x.size() / 32), sums(x.size() / 16) {
-        for (int t = 0; t < tokens; ++t)
-            table.quantize_q8(x.data() + t * cols, cols, quants.data() + t * cols, scales.data() + t * cols / 32,
-                              sums.data() + t * cols / 16);
-        view = {quants.data(), scales.data(), sums.data(), cols};
+        : quants(x.size()), scales(x.size() / 32), scaled_sums(x.size() / 32), sums(x.size() / 16) {
+        view = {quants.data(), scales.data(), scaled_sums.data(), sums.data(), cols};
+        for (int t = 0; t < tokens; ++t) table.quantize_q8(x.data() + t * cols, view.from_token(t));
     }
     std::vector<std::int8_t> quants;
     std::vector<float> scales;
+    std::vector<float> scaled_sums;
     std::vector<std::int16_t> sums;
     Q8Activations view;
 };

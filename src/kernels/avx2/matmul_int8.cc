@@ -34,22 +34,21 @@ FR_INLINE void pin(__m256i& sum) {
 struct Activations {
     const std::int8_t* quants;
     const float* scales;
+    const float* scaled_sums;
     const std::int16_t* sums;
     std::int64_t cols;
 
     FR_INLINE __m256i word(int token, int w) const { return broadcast4(quants + token * cols + 4 * w); }
     FR_INLINE __m256 scale(int token) const { return _mm256_broadcast_ss(scales + token * (cols / 32)); }
+    FR_INLINE __m256 scaled_sum(int token) const { return _mm256_broadcast_ss(scaled_sums + token * (cols / 32)); }
     FR_INLINE __m256i sum_pair(int token) const { return broadcast4(sums + token * (cols / 16)); }
     FR_INLINE void advance(int blocks) {
         quants += 32 * blocks;
         scales += blocks;
+        scaled_sums += blocks;
         sums += 2 * blocks;
     }
 };
-
-FR_INLINE __m256i dword_sums(__m256i words) {
-    return _mm256_madd_epi16(words, _mm256_set1_epi16(1));
-}
 
 // A block of 32 k unpacked: words of unsigned bytes (signed for 8 bits), scales as f32.
 template <typename Type>
@@ -143,7 +142,7 @@ FR_INLINE void add_block(const Block& block, const Activations& x, __m256 (&sums
             sums[t][h] = _mm256_fmadd_ps(_mm256_mul_ps(block.scale(h), a), _mm256_cvtepi32_ps(isum), sums[t][h]);
         }
         if constexpr (Type::kHasMin) {
-            const __m256 scaled_sum = _mm256_mul_ps(a, _mm256_cvtepi32_ps(dword_sums(x.sum_pair(t))));
+            const __m256 scaled_sum = x.scaled_sum(t);
             FR_UNROLL
             for (int h = 0; h < kHalves; ++h) sums[t][h] = _mm256_fnmadd_ps(block.min(h), scaled_sum, sums[t][h]);
         }
@@ -204,7 +203,7 @@ constexpr int kDirectTokens = Type::kBits == 8                    ? 1 << 30
 Activations at_token(const Q8Activations& activations, int token, std::int64_t block) {
     const std::int64_t cols = activations.cols;
     Activations x = {activations.quants + token * cols, activations.scales + token * (cols / 32),
-                     activations.sums + token * (cols / 16), cols};
+                     activations.scaled_sums + token * (cols / 32), activations.sums + token * (cols / 16), cols};
     x.advance(static_cast<int>(block));
     return x;
 }

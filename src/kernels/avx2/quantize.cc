@@ -47,9 +47,12 @@ void quantize_block(const float* x, std::int8_t* quants, float* scale, std::int1
     sums[1] = static_cast<std::int16_t>(_mm256_extract_epi32(sum, 4));
 }
 
-void quantize_q8(const float* x, std::int64_t cols, std::int8_t* quants, float* scales, std::int16_t* sums) {
-    for (std::int64_t b = 0; b < cols / kQ8Block; ++b)
-        quantize_block(x + b * kQ8Block, quants + b * kQ8Block, scales + b, sums + 2 * b);
+void quantize_q8(const float* x, const Q8Activations& out) {
+    for (std::int64_t b = 0; b < out.cols / kQ8Block; ++b) {
+        std::int16_t* sums = out.sums + 2 * b;
+        quantize_block(x + b * kQ8Block, out.quants + b * kQ8Block, out.scales + b, sums);
+        out.scaled_sums[b] = out.scales[b] * static_cast<float>(sums[0] + sums[1]);
+    }
 }
 
 }  // namespace

@@ -35,16 +35,19 @@ FR_INLINE __m512i broadcast4(const void* p) {
 struct Activations {
     const std::int8_t* quants;
     const float* scales;
+    const float* scaled_sums;
     const std::int16_t* sums;
     std::int64_t cols;
 
     FR_INLINE __m512i word(int token, int w) const { return broadcast4(quants + token * cols + 4 * w); }
     FR_INLINE float scale(int token) const { return scales[token * (cols / 32)]; }
+    FR_INLINE float scaled_sum(int token) const { return scaled_sums[token * (cols / 32)]; }
     FR_INLINE std::int32_t sum16(int token, int group) const { return sums[token * (cols / 16) + group]; }
     FR_INLINE std::int32_t sum32(int token) const { return sum16(token, 0) + sum16(token, 1); }
     FR_INLINE void advance() {
         quants += 32;
         scales += 1;
+        scaled_sums += 1;
         sums += 2;
     }
 };
@@ -151,8 +154,7 @@ struct Block {
     FR_INLINE void add(Floats& sum, const Activations& x, int token) const {
         const float a = x.scale(token);
         sum = _mm512_fmadd_ps(times(scale, _mm512_set1_ps(a)), isum(x, token), sum);
-        if constexpr (Type::kHasMin)
-            sum = _mm512_fnmadd_ps(min, _mm512_set1_ps(a * static_cast<float>(x.sum32(token))), sum);
+        if constexpr (Type::kHasMin) sum = _mm512_fnmadd_ps(min, _mm512_set1_ps(x.scaled_sum(token)), sum);
     }
 };
 
@@ -178,7 +180,7 @@ constexpr int kTileTokens = 8;
 Activations at_token(const Q8Activations& activations, int token) {
     const std::int64_t cols = activations.cols;
     return {activations.quants + token * cols, activations.scales + token * (cols / 32),
-            activations.sums + token * (cols / 16), cols};
+            activations.scaled_sums + token * (cols / 32), activations.sums + token * (cols / 16), cols};
 }
 
 template <typename Type>

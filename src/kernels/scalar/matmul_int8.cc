@@ -17,6 +17,7 @@ namespace {
 struct BlockActivations {
     const std::int8_t* quants;
     float scale;
+    float scaled_sum;
     std::int32_t sum;
 };
 
@@ -67,7 +68,7 @@ void add_with_min(const std::byte* block, int j, int lane, const BlockActivation
     const float scale = f16_at(block, 2 * lane) * static_cast<float>(u8_at(block, 64 + 16 * j + lane));
     const float min = f16_at(block, 32 + 2 * lane) * static_cast<float>(u8_at(block, 192 + 16 * j + lane));
     acc = fused(scale * x.scale, static_cast<float>(isum), acc);
-    acc = fused(-min, x.scale * static_cast<float>(x.sum), acc);
+    acc = fused(-min, x.scaled_sum, acc);
 }
 
 struct Q4_K {
@@ -113,10 +114,12 @@ void panel_matmul(const std::byte* panel, const Q8Activations& activations, int 
     for (int t = 0; t < tokens; ++t) {
         const std::int8_t* quants = activations.quants + t * activations.cols;
         const float* scales = activations.scales + t * blocks;
+        const float* scaled_sums = activations.scaled_sums + t * blocks;
         const std::int16_t* sums = activations.sums + 2 * t * blocks;
         float acc[kPanelRows] = {};
         for (std::int64_t b = 0; b < blocks; ++b) {
-            const BlockActivations x = {quants + b * kQ8Block, scales[b], sums[2 * b] + sums[2 * b + 1]};
+            const BlockActivations x = {quants + b * kQ8Block, scales[b], scaled_sums[b],
+                                        sums[2 * b] + sums[2 * b + 1]};
             const std::byte* block = panel + b / Format::kBlocks * Format::kBytes;
             for (int lane = 0; lane < kPanelRows; ++lane)
                 Format::add(block, static_cast<int>(b % Format::kBlocks), lane, x, acc[lane]);
