@@ -3,7 +3,8 @@
 // maddubs multiplies unsigned weights by signed activations and adds pairs into int16, which holds the sum of eight
 // words of 4-bit weights (8 * 2 * 15 * 127 = 30480), of four of 5 bits (31496), of two of 6 bits (32004). 8-bit weights
 // lend their sign to the activations; one pair, 32512, is all that fits. (Widening them to int16, or two 4-bit planes,
-// are four operations per 32 products as well, and took as long: Zen 3, three integer vector operations per cycle.)
+// are four operations per 32 products as well, and took as long: Zen 3, three integer vector operations per cycle. Nor
+// was it faster to take the magnitudes once for all tokens.)
 //
 // Few tokens (kDirectTokens) read the panel as it lies, a tile of tokens at a time. More tokens share the work of
 // unpacking: a stretch of kStretchBlocks blocks is unpacked to bytes on the stack, then all tokens pass over it, the
