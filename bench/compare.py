@@ -49,7 +49,9 @@ def in_turn(turn, first, second):
 
 
 def single(engine, model, options, turn):
-    return named(engine.rates(model, options.threads, options.prompt_tokens, options.gen_tokens), options)
+    """Prefill, then decode on its own: every engine begins with an empty cache, as llama-bench does in any case."""
+    return named(engine.rates(model, options.threads, options.prompt_tokens, 0)
+                 | engine.rates(model, options.threads, 0, options.gen_tokens), options)
 
 
 def batched(engine, model, options, turn):
