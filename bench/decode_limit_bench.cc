@@ -6,6 +6,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstdio>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,7 +23,8 @@
 namespace frontier {
 namespace {
 
-constexpr std::int64_t kChunkBytes = 1 << 20;  // what a thread reads at once, as large as the engine's largest pieces
+constexpr std::int64_t kChunkBytes = 1 << 20;  // what a thread reads at once: handing it out does not show
+constexpr int kReadStreams = 4;                // the fastest way to read here (Zen 3: one stream gives 4 to 10% less)
 constexpr int kWarmupSteps = 4;
 
 ReadLoop read_loop(Isa isa) {
@@ -76,7 +78,8 @@ Status measure(const Options& options) {
         const std::int64_t between_ns = now_ns();
         const ThreadPool::Body body = [&](std::int64_t begin, std::int64_t end, int) {
             for (std::int64_t i = begin; i < end; ++i)
-                sink.fetch_add(loop(buffer.data() + i * kChunkBytes, kChunkBytes, 1), std::memory_order_relaxed);
+                sink.fetch_add(loop(buffer.data() + i * kChunkBytes, kChunkBytes, kReadStreams),
+                               std::memory_order_relaxed);
         };
         pool.parallel_for(chunks, 1, body);
         const std::int64_t end_ns = now_ns();

@@ -1,6 +1,7 @@
 """Runs the frontier binary for the Python tests. FRONTIER_BIN names it; by default the release build's."""
 import json
 import os
+import signal
 import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -9,6 +10,8 @@ BINARY = os.environ.get("FRONTIER_BIN", os.path.join(ROOT, "build", "release", "
 GOLDEN_PATH = os.path.join(ROOT, "tests", "golden", "golden.json")
 VALID_TEXT = os.path.join(ROOT, "tests", "golden", "valid.txt")
 ALL_ISAS = ["scalar", "avx2", "avx512", "amx"]
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and children inherit that
 
 OK, FAILED, USAGE, BAD_INPUT, DOES_NOT_FIT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 

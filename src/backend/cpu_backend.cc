@@ -22,7 +22,7 @@ constexpr std::int64_t kFloatBytes = sizeof(float);
 // Floats between rows of a buffer. Whole panels of 16, so that the last one may write all its lanes; and not a
 // multiple of 1 KB, so that a column of many rows spreads over the cache's sets.
 std::int64_t row_stride(std::int64_t cols) {
-    const std::int64_t stride = (cols + kPanelRows - 1) / kPanelRows * kPanelRows;
+    const std::int64_t stride = panel_count(cols) * kPanelRows;
     return stride % 256 == 0 ? stride + kPanelRows : stride;
 }
 

@@ -162,10 +162,10 @@ void Products::multiply_panels(const PackedMatrix& matrix, std::int64_t first_pa
         return;
     }
     const std::byte* panels = matrix.panel(first_panel, workers_[worker].packed.data());
-    const auto panel_count = static_cast<int>(count);
-    const auto token_count = static_cast<int>(tokens);
+    const auto call_panels = static_cast<int>(count);
+    const auto call_tokens = static_cast<int>(tokens);
     if (matrix.path == ProductPath::kInt8) {
-        kernels_.int8_panels[type](panels, panel_count, q8(job.cols).from_token(first_token), token_count, out,
+        kernels_.int8_panels[type](panels, call_panels, q8(job.cols).from_token(first_token), call_tokens, out,
                                    out_stride);
         return;
     }
@@ -177,13 +177,13 @@ void Products::multiply_panels(const PackedMatrix& matrix, std::int64_t first_pa
         stride = job.cols;
     }
     if (matrix.path == ProductPath::kFloat) {
-        kernels_.float_panels[type](panels, panel_count, job.cols, activations, stride, token_count, out, out_stride);
+        kernels_.float_panels[type](panels, call_panels, job.cols, activations, stride, call_tokens, out, out_stride);
         return;
     }
     float* unpacked = workers_[worker].panel.as<float>();
     dequantize_panel(matrix.type, panels, job.cols, unpacked);
     kernels_.float_panels[static_cast<std::size_t>(DType::kF32)](
-        reinterpret_cast<const std::byte*>(unpacked), 1, job.cols, activations, stride, token_count, out, out_stride);
+        reinterpret_cast<const std::byte*>(unpacked), 1, job.cols, activations, stride, call_tokens, out, out_stride);
 }
 
 // The panels of one part that an item covers, in runs whose products fit the tile.

@@ -11,8 +11,6 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from harness import BINARY, INTERRUPTED, OK, model  # noqa: E402
 
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and children inherit that
-
 TINY = model("tale-1m-f16.gguf")
 PROMPT = b"> "
 

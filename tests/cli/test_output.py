@@ -11,8 +11,6 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from harness import BAD_INPUT, BINARY, FAILED, INTERRUPTED, OK, USAGE, Expect, frontier, model  # noqa: E402
 
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and children inherit that
-
 TINY = model("tale-1m-f16.gguf")
 EVIL = "a\x1b[31mb\x07\x7f\u009bc\u202ed\u2066\u200e\u2028e\nf"
 SHOWN = r"a\x1b[31mb\x07\x7f\u009bc\u202ed\u2066\u200e\u2028e\x0af"

@@ -250,8 +250,8 @@ void over_stretches(const std::byte* panels, int count, const Q8Activations& act
     }
 }
 
-// One token reads as many panels side by side as the bandwidth gains by: two streams of requests give 3 to 4%, four no
-// more, and the superblocks of the K types, which take longer to unpack than to read, lose as much.
+// One token reads so many panels side by side: as two streams of requests, Q4_0 and Q8_0 gain 3 to 4% of bandwidth
+// (four streams hardly more), Q4_K nothing, and Q5_K and Q6_K lost up to a tenth (Zen 3).
 template <typename Type>
 constexpr int kSideBySide = Type::kSuperBlocks == 1 ? 2 : 1;
 
