@@ -23,8 +23,8 @@ constexpr std::int64_t kTileRows = 4 * kTokenBlock;
 constexpr std::int64_t kStreamGroupBytes = 512 << 10;
 // And at least: below, handing it out (0.1 us) would show.
 constexpr std::int64_t kSmallestGroupBytes = 16 << 10;
-// A group is at most this part of what a thread's share of the remaining panels is: they get smaller towards the end,
-// and so does the wait for the last one.
+// A group is at most this part of what remains of a thread's share of the panels: they get smaller towards the end, and
+// so does the wait for the last one.
 constexpr std::int64_t kGroupsPerShare = 4;
 // Products below this many multiply-adds (about 5 us on one core) run on the caller: a barrier costs as much.
 constexpr std::int64_t kSerialMultiplyAdds = 200'000;
@@ -135,17 +135,31 @@ void Products::run(std::span<const ProductPart> parts, Epilogue epilogue, const 
     const std::int64_t most_bytes = job.blocks > 1 ? topology().l2_bytes / 4 : kStreamGroupBytes;
     const std::int64_t most = ceil_div(most_bytes, panel_bytes_max);
     const std::int64_t least = std::min(most, ceil_div(kSmallestGroupBytes, panel_bytes_max));
-    groups_.assign(1, 0);
-    for (std::int64_t p = 0; p < job.panels;) {
-        p += std::clamp((job.panels - p) / (pool_.threads() * kGroupsPerShare), least, most);
-        groups_.push_back(std::min(p, job.panels));
-    }
+    cut_groups(job, least, most);
     const std::int64_t items = (static_cast<std::int64_t>(groups_.size()) - 1) * job.blocks;
     const std::int64_t multiply_adds = job.panels * kPanelRows * job.cols * tokens;
     const auto body = [&](std::int64_t begin, std::int64_t end, int worker) {
-        for (std::int64_t item = begin; item < end; ++item) run_item(job, item, worker);
+        for (std::int64_t i = begin; i < end; ++i) run_item(job, queues_.take(worker), worker);
     };
     pool_.parallel_for(items, multiply_adds <= kSerialMultiplyAdds ? items : 1, std::ref(body));
+}
+
+// Groups of `least` to `most` panels, an equal share of them for each thread; whole runs of panels that a kernel reads
+// side by side.
+void Products::cut_groups(const Job& job, std::int64_t least, std::int64_t most) {
+    const std::int64_t threads = pool_.threads();
+    const auto whole_runs = [](std::int64_t panels) { return ceil_div(panels, kPanelsSideBySide) * kPanelsSideBySide; };
+    groups_.assign(1, 0);
+    ends_.clear();
+    for (std::int64_t thread = 1; thread <= threads; ++thread) {
+        const std::int64_t end = std::min(job.panels, whole_runs(ceil_div(job.panels * thread, threads)));
+        for (std::int64_t p = groups_.back(); p < end;) {
+            p = std::min(end, p + whole_runs(std::clamp((end - p) / kGroupsPerShare, least, most)));
+            groups_.push_back(p);
+        }
+        ends_.push_back((static_cast<std::int64_t>(groups_.size()) - 1) * job.blocks);
+    }
+    queues_.assign(ends_);
 }
 
 // out[t][16 p + lane] for the panels from first_panel on. Panels in file order are packed, and panels without a kernel

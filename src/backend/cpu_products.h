@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/item_queues.h"
 #include "backend/product_part.h"
 #include "backend/tile_products.h"
 
@@ -42,6 +43,7 @@ private:
 
     Q8Activations q8(std::int64_t cols);  // all tokens of a product with so many columns
     void prepare_rows(const Need& need, const Job& job, std::int64_t begin, std::int64_t end);
+    void cut_groups(const Job& job, std::int64_t least, std::int64_t most);
     void run_item(const Job& job, std::int64_t item, int worker);
     void run_panels(const Job& job, const ProductPart& part, std::int64_t first_panel, std::int64_t count,
                     std::int64_t first_token, std::int64_t tokens, int worker);
@@ -59,7 +61,10 @@ private:
     AlignedBuffer rounded_bf16_;  // f32 [tokens][cols]
     AlignedBuffer rounded_f16_;   // f32 [tokens][cols]
     std::vector<WorkerScratch> workers_;
-    std::vector<std::int64_t> groups_;  // of the call that runs: the panel at which each group begins, and the end
+    // Of the call that runs: the panel at which each group begins, and the end; the items' end for each thread.
+    std::vector<std::int64_t> groups_;
+    std::vector<std::int64_t> ends_;
+    ItemQueues queues_;
 };
 
 }  // namespace frontier

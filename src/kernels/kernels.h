@@ -81,6 +81,9 @@ struct TileTask {
     std::byte* scratch = nullptr;  // kTileScratchBytes, 64-byte aligned
 };
 
+// So many panels at most a kernel reads side by side: it reads fastest if it is given a multiple of them.
+inline constexpr int kPanelsSideBySide = 2;
+
 struct KernelTable {
     Isa isa = Isa::kScalar;
 

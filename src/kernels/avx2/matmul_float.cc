@@ -143,13 +143,13 @@ void panels_matmul(const std::byte* panels, int count, std::int64_t cols, const 
     const std::int64_t panel_bytes = Reader::panel_bytes(cols);
     int p = 0;
     if (tokens <= 2) {
-        for (; p + 2 <= count; p += 2) {
+        for (; p + kPanelsSideBySide <= count; p += kPanelsSideBySide) {
             const std::byte* pair = panels + p * panel_bytes;
             float* pair_out = out + p * kPanelRows;
             if (tokens == 1)
-                tile<Reader, 1, 2>(pair, cols, x, stride, pair_out, out_stride, false);
+                tile<Reader, 1, kPanelsSideBySide>(pair, cols, x, stride, pair_out, out_stride, false);
             else
-                tile<Reader, 2, 2>(pair, cols, x, stride, pair_out, out_stride, false);
+                tile<Reader, 2, kPanelsSideBySide>(pair, cols, x, stride, pair_out, out_stride, false);
         }
     }
     if (tokens > kTileTokens) return over_stretches<Reader>(panels, count, cols, x, stride, tokens, out, out_stride);

@@ -250,20 +250,17 @@ void over_stretches(const std::byte* panels, int count, const Q8Activations& act
     }
 }
 
-// One token reads so many panels side by side: as two streams of requests, Q4_0 and Q8_0 gain 3 to 4% of bandwidth
-// (four streams hardly more), Q4_K nothing, and Q5_K and Q6_K lost up to a tenth (Zen 3).
-template <typename Type>
-constexpr int kSideBySide = Type::kSuperBlocks == 1 ? 2 : 1;
-
-// Panel by panel; the first tile of tokens brings it into the caches.
+// One token reads two panels side by side: two streams of requests gain 3 to 8% of bandwidth over one (Q4_0, Q8_0,
+// Q4_K, Q5_K, Q6_K on Zen 3; with four some types gain as much again and others lose a tenth). More tokens take panel
+// by panel, of which the first tile of tokens brings each into the caches.
 template <typename Type>
 void as_it_lies(const std::byte* panels, int count, const Q8Activations& activations, int tokens, float* out,
                 std::int64_t out_stride) {
     const std::int64_t blocks = activations.cols / kQ8Block;
     const std::int64_t panel_bytes = blocks / Type::kSuperBlocks * Type::kBytes;
     int p = 0;
-    for (; tokens == 1 && p + kSideBySide<Type> <= count; p += kSideBySide<Type>)
-        direct<Type, 1, kSideBySide<Type>>(panels + p * panel_bytes, panel_bytes, blocks, at_token(activations, 0, 0),
+    for (; tokens == 1 && p + kPanelsSideBySide <= count; p += kPanelsSideBySide)
+        direct<Type, 1, kPanelsSideBySide>(panels + p * panel_bytes, panel_bytes, blocks, at_token(activations, 0, 0),
                                            out + p * kPanelRows, out_stride, true);
     for (; p < count; ++p) {
         for_tiles(tokens, [&]<int kTokens>(int t) {

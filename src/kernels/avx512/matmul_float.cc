@@ -69,9 +69,12 @@ void panels_matmul(const std::byte* panels, int count, std::int64_t cols, const 
                    int tokens, float* out, std::int64_t out_stride) {
     const std::int64_t panel_bytes = Reader::panel_bytes(cols);
     int p = 0;
-    if (tokens == 1)
+    if (tokens == 1) {
         for (; p + 4 <= count; p += 4)
             tile<Reader, 1, 4>(panels + p * panel_bytes, cols, x, stride, out + p * kPanelRows, out_stride, false);
+        for (; p + 2 <= count; p += 2)
+            tile<Reader, 1, 2>(panels + p * panel_bytes, cols, x, stride, out + p * kPanelRows, out_stride, false);
+    }
     if (tokens == 2)
         for (; p + 2 <= count; p += 2)
             tile<Reader, 2, 2>(panels + p * panel_bytes, cols, x, stride, out + p * kPanelRows, out_stride, false);
