@@ -230,7 +230,8 @@ Status PackCache::write() {
     }
     const std::string end = pack_file_end(directory, panels_bytes);
     FR_TRY(file.write(std::as_bytes(std::span(end))));
-    return file.commit();
+    // Not awaited: the first token is, and the checksums find what a crash leaves incomplete.
+    return file.commit(PendingFile::Sync::kNone);
 }
 
 }  // namespace frontier

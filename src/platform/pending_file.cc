@@ -62,8 +62,8 @@ Status PendingFile::write(std::span<const std::byte> bytes) {
     return {};
 }
 
-Status PendingFile::commit() {
-    if (::fsync(fd_) != 0 && errno != EINVAL) return failed(errno);
+Status PendingFile::commit(Sync sync) {
+    if (sync == Sync::kToDisk && ::fsync(fd_) != 0 && errno != EINVAL) return failed(errno);
     const int closed = ::close(fd_);
     fd_ = -1;
     if (closed != 0) return failed(errno);

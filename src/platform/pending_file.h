@@ -22,7 +22,11 @@ public:
     // Reserves the space, so that a full disk shows before the work begins. `mode` as in open(2).
     Status create(std::uint64_t size_bytes, unsigned mode = 0666);
     Status write(std::span<const std::byte> bytes);
-    Status commit();  // on disk (fsync) before it is renamed
+    enum class Sync : std::uint8_t {
+        kToDisk,  // on disk (fsync) before it is renamed: a crash of the machine leaves the old file or the new one
+        kNone     // as fast as memory; such a crash may leave part of the new file, which its reader has to notice
+    };
+    Status commit(Sync sync = Sync::kToDisk);
 
 private:
     std::unexpected<Error> failed(int error_number) const;
