@@ -85,12 +85,17 @@ void store_row(float* p, Row row) {
 // chains cover the latency of 4 cycles at two multiply-adds per cycle.
 constexpr int kTileTokens = 6;
 
+// Widening competes with the multiply-adds (six tokens of F16 take twice the time of F32), so that for more tokens a
+// stretch of k is widened once: 128 k x 16 rows are 8 KiB, a quarter of the usual first-level cache.
+constexpr std::int64_t kStretch = 128;
+
 // What to bring into L2 while something else is computed, in even portions: all at once, the requests would keep those
 // of the computation waiting (there are about 24 places for misses).
 struct Ahead {
     const char* next;
     const char* end;
     std::int64_t portion_bytes;
+    bool activations = false;  // those of the next stretch, too
 
     Ahead(const std::byte* from, std::int64_t bytes, int portions)
         : next(reinterpret_cast<const char*>(from)),
@@ -98,6 +103,13 @@ struct Ahead {
           portion_bytes((bytes / 64 + portions - 1) / portions * 64) {}
     void fetch_portion() {
         for (std::int64_t i = 0; i < portion_bytes && next < end; i += 64, next += 64) _mm_prefetch(next, _MM_HINT_T1);
+    }
+    // x: the first of some tokens, behind the stretch in work. What lies behind the last column is asked for in vain.
+    void fetch_activations(const float* x, std::int64_t stride, int tokens) const {
+        if (!activations) return;
+        for (int t = 0; t < tokens; ++t)
+            for (int i = 0; i < kStretch; i += 16)
+                _mm_prefetch(reinterpret_cast<const char*>(x + t * stride + i), _MM_HINT_T1);
     }
 };
 
@@ -115,16 +127,13 @@ void all_tokens(const std::byte* panel, std::int64_t cols, const float* x, std::
     for (int tiles = tiles_of(tokens); tiles > 0; --tiles) {
         const int count = (tokens + tiles - 1) / tiles;
         ahead.fetch_portion();
+        ahead.fetch_activations(x + cols, stride, count);
         kTiles[count - 1](panel, cols, x, stride, out, out_stride, continued);
         tokens -= count;
         x += count * stride;
         out += count * out_stride;
     }
 }
-
-// Widening competes with the multiply-adds (six tokens of F16 take twice the time of F32), so that for more tokens a
-// stretch of k is widened once: 128 k x 16 rows are 8 KiB, a quarter of the usual first-level cache.
-constexpr std::int64_t kStretch = 128;
 
 // k = 0 .. count - 1 of a panel as F32: where it lies, or in `widened` [kStretch][16].
 template <typename Reader>
@@ -154,9 +163,10 @@ void over_stretches(const std::byte* panels, int count, std::int64_t cols, const
             // In use next; the hardware cannot guess it.
             const std::byte* next =
                 p + 1 < count ? from + Reader::panel_bytes(cols) : panels + (k + stretch) / 2 * Reader::kPairBytes;
+            Ahead ahead(next, stretch / 2 * Reader::kPairBytes, tiles_of(tokens));
+            ahead.activations = p + 1 == count && k + stretch < cols;
             all_tokens<F32Reader>(as_f32<Reader>(from, stretch, widened), stretch, x + k, stride, tokens,
-                                  out + p * kPanelRows, out_stride, k > 0,
-                                  Ahead(next, stretch / 2 * Reader::kPairBytes, tiles_of(tokens)));
+                                  out + p * kPanelRows, out_stride, k > 0, ahead);
         }
     }
 }
